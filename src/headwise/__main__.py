@@ -1,0 +1,5 @@
+"""python -m headwise"""
+
+from headwise.cli.main import run
+
+run()

@@ -1,0 +1,1 @@
+"""The command line: one file a verb, which only parses and prints."""

@@ -1,0 +1,68 @@
+"""The table of commands, and what their failures look like: one line of cause and remedy, and an exit code."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+from typer.exceptions import Abort, Exit, TyperException
+
+from headwise import __version__
+from headwise.cli.info import info
+from headwise.errors import HeadwiseError
+
+COMMANDS = {"info": info}
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+for name, command in COMMANDS.items():
+    app.command(name)(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"headwise {__version__}")
+        raise Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
+) -> None:
+    """The Transformer of "Attention Is All You Need", end to end."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command; 0 done, 1 our fault, 2 the user's, 130 interrupted."""
+    debug = "--debug" in arguments
+    try:
+        code = app(list(arguments) or ["--help"], prog_name="headwise", standalone_mode=False)
+        sys.stdout.flush()
+    except (HeadwiseError, TyperException) as error:
+        if debug:
+            raise
+        for line in _explain(error).split("\n"):
+            print(f"error: {line}", file=sys.stderr)
+        return 2
+    except (Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:  # the reader of a pipe has left; that is no fault
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if debug:
+            raise
+        print(f"internal error: {type(error).__name__}: {error}; add --debug for the traceback", file=sys.stderr)
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, HeadwiseError):
+        return str(error)
+    message = getattr(error, "format_message", error.__str__)()  # wrong arguments, found by typer
+    return f"{' '.join(message.split())} (headwise --help shows how)"
+
+
+def run() -> None:
+    """The console script."""
+    sys.exit(main(sys.argv[1:]))

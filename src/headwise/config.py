@@ -1,0 +1,336 @@
+"""Settings: frozen pydantic models, strict TOML, presets and overrides; every fault is named by its dotted path."""
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from headwise.errors import ConfigError
+
+# Caps: a size past these is refused before anything is allocated.
+MAX_WIDTH, MAX_INNER_WIDTH, MAX_LAYERS, MAX_HEADS, MAX_VOCABULARY = 16_384, 65_536, 256, 256, 1_000_000
+
+Width = Annotated[int, Field(ge=1, le=MAX_WIDTH)]
+InnerWidth = Annotated[int, Field(ge=1, le=MAX_INNER_WIDTH)]
+Depth = Annotated[int, Field(ge=1, le=MAX_LAYERS)]
+Heads = Annotated[int, Field(ge=1, le=MAX_HEADS)]
+Vocabulary = Annotated[int, Field(ge=3, le=MAX_VOCABULARY)]
+PieceId = Annotated[int, Field(ge=0, lt=MAX_VOCABULARY)]
+Probability = Annotated[float, Field(ge=0, lt=1)]
+
+AttendName = Literal["auto", "reference", "fused"]
+SinusoidName = Literal["paper", "hf-marian", "tensor2tensor", "fairseq", "ctranslate2"]
+PositionName = SinusoidName | Literal["learned", "rotary", "none"]
+PenaltyName = Literal["gnmt", "length", "length+eos"]
+
+
+class Settings(BaseModel):
+    """What all settings share: frozen, no unknown keys, no silent conversion."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class AttentionConfig(Settings):
+    """Which way of attending stands where (3.2.3); the names are those of `headwise.model.attend`."""
+
+    encoder: AttendName = Field(default="auto", description="self-attention of the encoder")
+    decoder: AttendName = Field(default="auto", description="self-attention of the decoder")
+    cross: AttendName = Field(default="auto", description="attention of the decoder over the encoder's output")
+
+
+class ModelConfig(Settings):
+    """The architecture (3). A default is the paper's choice; the sizes have none."""
+
+    vocab_size: Vocabulary = Field(description="pieces of the target, and of the source unless src_vocab_size differs")
+    d_model: Width = Field(description="width of every layer's output (3.1)")
+    d_ff: InnerWidth = Field(description="inner width of the feed-forward (3.3)")
+    n_heads: Heads = Field(description="attention heads, the paper's h (3.2.2)")
+    n_encoder_layers: Depth = Field(description="layers of the encoder, the paper's N (3.1)")
+    n_decoder_layers: Depth = Field(description="layers of the decoder, the paper's N (3.1)")
+    d_k: Width = Field(
+        default_factory=lambda seen: max(1, seen["d_model"] // seen["n_heads"]),
+        description="width of one head's queries and keys; d_model / n_heads unless given (Table 3 B)",
+    )
+    d_v: Width = Field(
+        default_factory=lambda seen: max(1, seen["d_model"] // seen["n_heads"]),
+        description="width of one head's values; d_model / n_heads unless given",
+    )
+    src_vocab_size: Vocabulary = Field(
+        default_factory=lambda seen: seen["vocab_size"], description="pieces of the source; vocab_size unless given"
+    )
+    dropout: Probability = Field(default=0.1, description="on each sub-layer's output and on the embeddings (5.4)")
+    attention_dropout: Probability = Field(default=0.0, description="on the attention weights (not in the paper)")
+    ff_dropout: Probability = Field(default=0.0, description="inside the feed-forward (not in the paper)")
+    norm: Literal["post", "pre"] = Field(default="post", description="norm after each residual (3.1), or before")
+    norm_eps: float = Field(default=1e-5, gt=0, le=1e-2, description="added to the variance in layer norm")
+    activation: Literal["relu", "gelu", "silu"] = Field(default="relu", description="of the feed-forward (3.3)")
+    positions: PositionName = Field(default="paper", description="dialect of the positions (3.5)")
+    max_positions: int = Field(default=1024, ge=1, le=65_536, description="rows of the table of learned positions")
+    share_embeddings: Literal["three-way", "two-way", "none"] = Field(
+        default="three-way",
+        description="one matrix for source, target and output (3.4), for target and output only, or three matrices",
+    )
+    scale_embeddings: bool = Field(default=True, description="multiply embeddings by sqrt(d_model) (3.4)")
+    output_bias: bool = Field(default=False, description="a bias on the output projection")
+    attention: AttentionConfig = Field(default=AttentionConfig(), description="the way of attending at each place")
+    pad_id: PieceId = Field(default=0, description="padding; hidden from attention in the source")
+    bos_id: PieceId = Field(default=1, description="what the decoder starts from (Marian's is its padding)")
+    eos_id: PieceId = Field(default=2, description="end of a sentence")
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        problems = list(self._disagreements())
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+    def _disagreements(self) -> Iterator[str]:
+        given = self.model_fields_set
+        if not {"d_k", "d_v"} <= given and self.d_model % self.n_heads:
+            yield (
+                f"d_model ({self.d_model}) is not a multiple of n_heads ({self.n_heads}): "
+                "change one, or give d_k and d_v"
+            )
+        for name in ("d_k", "d_v"):
+            if self.n_heads * getattr(self, name) > MAX_INNER_WIDTH:
+                yield f"n_heads ({self.n_heads}) times {name} ({getattr(self, name)}) is more than {MAX_INNER_WIDTH}"
+        if self.share_embeddings == "three-way" and self.src_vocab_size != self.vocab_size:
+            yield (
+                f"share_embeddings is 'three-way', so src_vocab_size ({self.src_vocab_size}) "
+                f"must equal vocab_size ({self.vocab_size})"
+            )
+        if (
+            self.positions in get_args(SinusoidName)
+            and self.positions != "paper"
+            and (self.d_model % 2 or self.d_model < 4)
+        ):
+            yield f"positions '{self.positions}' need an even d_model of at least 4, not {self.d_model}"
+        if self.positions == "rotary" and self.d_k % 2:
+            yield f"positions 'rotary' need an even d_k, not {self.d_k}"
+        for name in ("pad_id", "bos_id", "eos_id"):
+            smallest = self.vocab_size if name == "bos_id" else min(self.vocab_size, self.src_vocab_size)
+            if getattr(self, name) >= smallest:
+                yield f"{name} ({getattr(self, name)}) lies outside the vocabulary of {smallest}"
+        if self.eos_id in (self.pad_id, self.bos_id):
+            yield f"eos_id ({self.eos_id}) must differ from pad_id ({self.pad_id}) and bos_id ({self.bos_id})"
+
+
+class DataConfig(Settings):
+    """Batches (5.1)."""
+
+    batch_tokens: int = Field(
+        ge=1, le=10_000_000, description="target pieces in one update, about as many source pieces"
+    )
+
+
+class TrainConfig(Settings):
+    """The training recipe (5)."""
+
+    max_steps: int = Field(ge=1, description="updates in all (5.2)")
+    warmup_steps: int = Field(ge=1, description="updates over which the learning rate rises (5.3)")
+    schedule: Literal["paper", "inverse-sqrt"] = Field(
+        default="paper", description="Equation 3, or the same curve through a chosen peak_lr"
+    )
+    peak_lr: float | None = Field(
+        default=None, gt=0, le=1, description="learning rate at the end of warm-up, for 'inverse-sqrt'"
+    )
+    adam_beta1: Probability = Field(default=0.9, description="Adam (5.3)")
+    adam_beta2: Probability = Field(default=0.98, description="Adam (5.3)")
+    adam_eps: float = Field(default=1e-9, gt=0, le=1, description="Adam (5.3)")
+    label_smoothing: Probability = Field(default=0.1, description="label smoothing (5.4)")
+    save_every: int = Field(ge=1, description="updates between checkpoints")
+    average_checkpoints: int = Field(default=5, ge=1, le=1000, description="last checkpoints averaged at the end (6.1)")
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if (self.schedule == "inverse-sqrt") != (self.peak_lr is not None):
+            raise ValueError("peak_lr goes with schedule = 'inverse-sqrt', and only with it")
+        return self
+
+
+class SearchConfig(Settings):
+    """Decoding (6.1)."""
+
+    beam_size: int = Field(default=4, ge=1, le=1024, description="hypotheses kept; 1 is greedy search")
+    length_penalty: PenaltyName = Field(
+        default="gnmt",
+        description="a sum of log probabilities is divided by ((5+n)/6)^alpha, or n^alpha without or with the end",
+    )
+    alpha: float = Field(default=0.6, ge=0, le=10, description="strength of the length penalty")
+    stop: Literal["finished", "bound"] = Field(
+        default="bound", description="after beam_size finished hypotheses, or when provably no better one can come"
+    )
+    extra_pieces: int = Field(default=50, ge=1, le=100_000, description="output at most source + this many pieces")
+
+
+class RunConfig(Settings):
+    """Everything about one model: what it is, what it learns from, how it learns, how it decodes."""
+
+    model: ModelConfig
+    data: DataConfig
+    train: TrainConfig
+    search: SearchConfig = SearchConfig()
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def load_config(preset: str | None = None, file: Path | None = None, overrides: Sequence[str] = ()) -> RunConfig:
+    """The whole configuration: preset < run file < overrides ("a.b=c"); a run file may name its preset."""
+    layers: list[tuple[str, dict[str, Any]]] = []
+    if file is not None:
+        content = _read_toml(file)
+        named = content.pop("preset", None)
+        preset = preset or named
+        layers.append((f"in {file}", content))
+    if preset is not None:
+        layers.insert(0, (f"in preset '{preset}'", read_preset(preset)))
+    layers += [("from --set", parse_override(override)) for override in overrides]
+
+    merged: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for origin, layer in layers:
+        _merge(merged, layer)
+        origins.update({path: origin for path in _paths(layer)})
+    return check(RunConfig, merged, origins, where=f"in {file}" if file else "here")
+
+
+def preset_names() -> list[str]:
+    """The presets that come with headwise."""
+    return sorted(
+        f.name.removesuffix(".toml") for f in resources.files("headwise.presets").iterdir() if f.name.endswith(".toml")
+    )
+
+
+def read_preset(name: str) -> dict[str, Any]:
+    """The settings of one preset, as written."""
+    if not isinstance(name, str) or name not in preset_names():
+        raise ConfigError(
+            f"unknown preset {name!r}; choose from {', '.join(preset_names())}{hint(str(name), preset_names())}"
+        )
+    return tomllib.loads(resources.files("headwise.presets").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def parse_override(override: str) -> dict[str, Any]:
+    """`model.d_model=256` as nested settings; the value is TOML, else a string."""
+    path, equals, text = override.partition("=")
+    keys = path.strip().split(".")
+    if not equals or not all(keys):
+        raise ConfigError(f"--set {override}: write it as section.name=value, such as model.d_model=256")
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        parsed = {}
+    value = parsed["value"] if parsed.keys() == {"value"} else text.strip()
+    for key in reversed(keys):
+        value = {key: value}
+    assert isinstance(value, dict)
+    return value
+
+
+def known_settings(settings: type[Settings] = RunConfig, prefix: str = "") -> dict[str, FieldInfo]:
+    """Every setting by its dotted path."""
+    known: dict[str, FieldInfo] = {}
+    for name, field in settings.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, Settings):
+            known |= known_settings(kind, f"{prefix}{name}.")
+        else:
+            known[f"{prefix}{name}"] = field
+    return known
+
+
+def check(settings: type[S], raw: object, origins: Mapping[str, str] | None = None, where: str = "here") -> S:
+    """`raw` as settings, or a ConfigError that names every fault, its dotted path and where it came from."""
+    try:
+        return settings.model_validate(raw)
+    except ValidationError as error:
+        known = list(known_settings(settings))
+        known += sorted({path.rpartition(".")[0] for path in known} - {""})  # sections may be misspelt too
+        lines = [
+            line
+            for detail in error.errors(include_url=False)
+            if detail["type"] != "default_factory_not_called"  # follows from a fault that is listed already
+            for line in _explain(detail, known, origins or {}, where)
+        ]
+        raise ConfigError("\n".join(lines)) from None
+
+
+def _explain(detail: ErrorDetails, known: list[str], origins: Mapping[str, str], where: str) -> Iterator[str]:
+    """One pydantic error in our words."""
+    path = ".".join(str(part) for part in detail["loc"])
+    origin = origins.get(path, where)
+    value, context = detail["input"], detail.get("ctx", {})
+    match detail["type"]:
+        case "extra_forbidden":
+            yield f"unknown setting '{path}' {origin}{hint(path, known)}"
+        case "missing":
+            yield f"missing setting '{path}' {where}; write it, or name a preset ({', '.join(preset_names())})"
+        case "less_than_equal" | "less_than" | "greater_than_equal" | "greater_than" as kind:
+            word = {"l": "at most" if kind.endswith("equal") else "less than"}.get(
+                kind[0], "at least" if kind.endswith("equal") else "more than"
+            )
+            limit = context.get("le", context.get("lt", context.get("ge", context.get("gt"))))
+            yield f"setting '{path}' is {value!r} {origin}; it must be {word} {limit}"
+        case "literal_error":
+            choices = _choices(context["expected"])
+            yield f"setting '{path}' is {value!r} {origin}; choose from {', '.join(choices)}{hint(str(value), choices)}"
+        case "value_error":
+            for problem in str(context["error"]).split("\n"):
+                yield f"{path}: {problem}" if path else problem
+        case "model_type" | "model_attributes_type":
+            yield (
+                f"'{path}' is {value!r} {origin}; it is a section, not a setting"
+                if path
+                else f"no table of settings {where}"
+            )
+        case kind:
+            wanted = {"int_type": "a whole number", "float_type": "a number", "bool_type": "true or false"}.get(kind)
+            yield f"setting '{path}' is {value!r} {origin}; it must be {wanted or detail['msg']}"
+
+
+def _choices(expected: str) -> list[str]:
+    return [choice.strip("' ") for choice in expected.replace(" or ", ", ").split(", ")]
+
+
+def hint(name: str, known: Sequence[str]) -> str:
+    """`; did you mean 'x'?` for the nearest known name, also when it stands in another section."""
+    last = name.rpartition(".")[2]
+    near = [k for k in known if k.rpartition(".")[2] == last] or difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
+def _read_toml(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"there is no run file {file}") from None
+    except OSError as error:
+        raise ConfigError(f"cannot read the run file {file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file} is not UTF-8: byte {error.start} is 0x{error.object[error.start]:02x}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is not valid TOML: {error}") from None
+
+
+def _merge(base: dict[str, Any], layer: Mapping[str, Any]) -> None:
+    for key, value in layer.items():
+        if isinstance(value, dict):
+            inner = base.get(key)
+            base[key] = inner if isinstance(inner, dict) else {}
+            _merge(base[key], value)
+        else:
+            base[key] = value
+
+
+def _paths(layer: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key, value in layer.items():
+        yield f"{prefix}{key}"
+        if isinstance(value, dict):
+            yield from _paths(value, f"{prefix}{key}.")

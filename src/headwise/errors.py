@@ -1,0 +1,51 @@
+"""Every exception that a user can meet.
+
+HeadwiseError                 what the user can mend; the command line prints its text and exits with code 2
+├── ConfigError               a setting, a preset, a run file or an override
+├── InputError                ids or texts that the model cannot take
+├── MissingExtra              an optional library is not installed
+└── BundleError               a model folder that cannot be read or written
+    ├── NotABundle            there is no model folder of headwise there
+    ├── BundleDamaged         a file is missing, truncated or altered
+    ├── BundleVersion         written in a format that this version does not read
+    └── ParameterMismatch     the weights are not those of the configuration
+"""
+
+
+class HeadwiseError(Exception):
+    """What a user can mend; several problems found together stand on lines of their own."""
+
+
+class ConfigError(HeadwiseError):
+    """A setting, a preset, a run file or an override is wrong."""
+
+
+class InputError(HeadwiseError):
+    """Ids or texts that the model cannot take."""
+
+
+class MissingExtra(HeadwiseError):
+    """An optional library is not installed."""
+
+    def __init__(self, library: str, extra: str) -> None:
+        super().__init__(f"this needs {library}, which is not installed; pip install 'headwise[{extra}]'")
+
+
+class BundleError(HeadwiseError):
+    """A model folder cannot be read or written."""
+
+
+class NotABundle(BundleError):
+    """There is no model folder of headwise there."""
+
+
+class BundleDamaged(BundleError):
+    """A file of the model folder is missing, truncated or altered."""
+
+
+class BundleVersion(BundleError):
+    """The model folder is written in a format that this version does not read."""
+
+
+class ParameterMismatch(BundleError):
+    """The weights are not those that the configuration asks for."""

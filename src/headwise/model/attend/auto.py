@@ -1,0 +1,28 @@
+"""Equation 1 by whichever exact way is fast for the device and the length at hand."""
+
+from torch import Tensor
+
+from headwise.config import ModelConfig
+from headwise.model.attend.contract import Attend
+from headwise.model.attend.fused import Fused
+from headwise.model.attend.reference import Reference
+
+# On a CPU the kernel pays from about this many keys on; benchmarks/attend_speed.py measures it.
+CPU_FUSED_FROM_KEYS = 256
+
+
+class Auto(Attend):
+    """`reference` on a CPU at short lengths, `fused` elsewhere."""
+
+    exact = True
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.reference, self.fused = Reference(config), Fused(config)
+
+    def forward(
+        self, q: Tensor, k: Tensor, v: Tensor, keep: Tensor | None = None, dropout: float = 0.0
+    ) -> tuple[Tensor, Tensor | None]:
+        short_on_cpu = q.device.type == "cpu" and k.size(-2) < CPU_FUSED_FROM_KEYS
+        way = self.reference if short_on_cpu else self.fused
+        return way.forward(q, k, v, keep, dropout)

@@ -1,0 +1,73 @@
+"""What decoding remembers between steps."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+FIRST_CAPACITY = 32  # positions; doubled when full, so that growing costs nothing on average
+
+
+class DecoderState(NamedTuple):
+    """Keys and values of what was decoded, a row a hypothesis, and of the source, a row a sentence.
+
+    B sentences with K hypotheses each are R = B * K rows, those of a sentence side by side. A state is used up by the
+    step or the reordering that it is given to: both write into its buffers.
+    """
+
+    n_steps: int
+    k: Tensor  # (n_layers, capacity, R, H, d_k); the first n_steps positions are filled
+    v: Tensor  # (n_layers, capacity, R, H, d_v)
+    memory_k: Tensor  # (n_layers, B, H, T_src, d_k)
+    memory_v: Tensor  # (n_layers, B, H, T_src, d_v)
+    memory_keep: Tensor  # (B, 1, 1, T_src)
+
+    @classmethod
+    def start(cls, memory_k: Tensor, memory_v: Tensor, memory_keep: Tensor) -> "DecoderState":
+        """Before the first step: one hypothesis a sentence."""
+
+        def room(source: Tensor) -> Tensor:
+            n_layers, B, H, _, width = source.shape
+            return source.new_empty(n_layers, FIRST_CAPACITY, B, H, width)
+
+        return cls(0, room(memory_k), room(memory_v), memory_k, memory_v, memory_keep)
+
+    @property
+    def n_sentences(self) -> int:
+        return self.memory_keep.size(0)
+
+    def with_room(self) -> "DecoderState":
+        """The same with room for one position more."""
+        if self.n_steps < self.k.size(1):
+            return self
+        return self._replace(
+            k=torch.cat((self.k, torch.empty_like(self.k)), dim=1),
+            v=torch.cat((self.v, torch.empty_like(self.v)), dim=1),
+        )
+
+    def reorder(self, rows: Tensor) -> "DecoderState":
+        """Continue from these rows, `(B', K')`: those of one line belong to one sentence.
+
+        Sentences may leave (B' < B), hypotheses fan out or narrow (K' != K). Only rows that move are copied.
+        """
+        n_hypotheses = self.k.size(2) // self.n_sentences
+        sentences = rows[:, 0] // n_hypotheses
+        state = self._replace(k=self._pick(self.k, rows.flatten()), v=self._pick(self.v, rows.flatten()))
+        if torch.equal(sentences, torch.arange(self.n_sentences, device=rows.device)):
+            return state
+        return state._replace(
+            memory_k=self.memory_k[:, sentences],
+            memory_v=self.memory_v[:, sentences],
+            memory_keep=self.memory_keep[sentences],
+        )
+
+    def _pick(self, cache: Tensor, rows: Tensor) -> Tensor:
+        n = rows.numel()
+        if n > cache.size(2):
+            grown = cache.new_empty(*cache.shape[:2], n, *cache.shape[3:])
+            grown[:, : self.n_steps] = cache[:, : self.n_steps, rows]
+            return grown
+        moved = (rows != torch.arange(n, device=rows.device)).nonzero().flatten()
+        if moved.numel():
+            cache[:, : self.n_steps, moved] = cache[:, : self.n_steps, rows[moved]]  # the right side is a copy
+        return cache[:, :, :n]

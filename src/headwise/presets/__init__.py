@@ -1,0 +1,1 @@
+"""The recipes that come with headwise, one commented TOML file each."""

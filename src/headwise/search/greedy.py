@@ -1,0 +1,35 @@
+"""Greedy search: the likeliest piece at every step."""
+
+import torch
+
+from headwise.config import SearchConfig
+from headwise.search.hypothesis import Hypothesis, S, Step, Task
+from headwise.search.penalty import length_penalty
+
+
+def greedy(step: Step[S], state: S, task: Task, search: SearchConfig) -> list[Hypothesis]:
+    """One hypothesis a sentence; a sentence that has ended leaves the batch."""
+    limit = torch.tensor(task.max_steps, dtype=torch.long, device=task.device)  # (B,)
+    ids = torch.full((len(limit), max(task.max_steps, default=0)), task.eos_id, device=task.device)  # (B, T)
+    log_prob = torch.zeros_like(limit, dtype=torch.float64)
+    n_pieces = torch.zeros_like(limit)
+    going = torch.arange(len(limit), device=task.device)  # the sentences still in the batch
+    last = torch.full_like(going, task.bos_id)
+
+    for t in range(ids.size(1)):
+        log_probs, state = step(last, state)
+        best, last = task.allowed(log_probs).max(dim=-1)
+        log_prob[going] += best
+        ids[going, t] = last
+        ended = last == task.eos_id
+        n_pieces[going] += ~ended
+        over = ended | (limit[going] == t + 1)
+        if over.all():
+            break
+        if over.any():
+            state, going, last = state.reorder((~over).nonzero()), going[~over], last[~over]
+
+    complete = n_pieces < limit
+    score = log_prob / length_penalty(search.length_penalty, search.alpha, n_pieces, complete)
+    found = zip(ids.tolist(), n_pieces.tolist(), log_prob.tolist(), score.tolist(), complete.tolist(), strict=True)
+    return [Hypothesis(tuple(row[:n]), p, s, c) for row, n, p, s, c in found]
