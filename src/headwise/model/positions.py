@@ -79,6 +79,9 @@ class Learned(nn.Embedding):
 class Nowhere(nn.Module):
     """No positions are added to the embeddings (none, or rotary, which turns queries and keys instead)."""
 
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+
     def forward(self, first: int, n: int) -> Tensor:
         """A zero that broadcasts."""
         return torch.zeros(())

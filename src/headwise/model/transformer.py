@@ -177,8 +177,8 @@ class Output(nn.Module):
 def initialise(model: nn.Module) -> None:
     """Matrices Xavier-uniform, vocabulary tables and learned positions N(0, 1/d_model), biases 0, norms 1 and 0.
 
-    The paper does not say. Ways of attending see to their own. A table that is multiplied by sqrt(d_model) on the way in thus has entries of variance one,
-    the size of the sinusoids, and gives logits of variance one on the way out.
+    The paper does not say. A table that is multiplied by sqrt(d_model) on the way in thus has entries of variance one,
+    the size of the sinusoids, and gives logits of variance one on the way out. Ways of attending see to their own.
     """
     for name, parameter in model.named_parameters():
         if ".attend." in name:

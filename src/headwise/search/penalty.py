@@ -12,11 +12,11 @@ def length_penalty(name: PenaltyName, alpha: float, n_pieces: Tensor, complete: 
     length      n^alpha, n without the end (at least 1)
     length+eos  n^alpha, n with the end: as CTranslate2 and fairseq
     """
-    with_end = n_pieces + complete
+    with_end = (n_pieces + complete).double()
     match name:
         case "gnmt":
             return ((5.0 + with_end) / 6.0) ** alpha
         case "length":
             return n_pieces.clamp(min=1).double() ** alpha
         case "length+eos":
-            return with_end.clamp(min=1).double() ** alpha
+            return with_end.clamp(min=1) ** alpha
