@@ -10,8 +10,8 @@ manifest.json        size and SHA-256 of each of them
 import hashlib
 import json
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,20 +20,23 @@ from typing import Any, Literal
 import numpy as np
 import safetensors
 import safetensors.numpy
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from headwise.architecture import parameters
+from headwise.architecture import Shape, parameters
 from headwise.config import RunConfig, check
 from headwise.errors import BundleDamaged, BundleError, BundleVersion, ConfigError, NotABundle, ParameterMismatch
 
-FORMAT_VERSION = 1
-CONFIG, WEIGHTS, TOKENIZER, CARD, MANIFEST = (
-    "config.json",
-    "weights.safetensors",
-    "tokenizer.json",
-    "card.md",
-    "manifest.json",
-)
+FORMAT, FORMAT_VERSION = "headwise", 1
+CONFIG, WEIGHTS, TOKENIZER = "config.json", "weights.safetensors", "tokenizer.json"
+CARD, MANIFEST = "card.md", "manifest.json"
 SCALE = ".scale"  # added to the name of an int8 matrix
+FOREIGN = {
+    "a Hugging Face model": ("pytorch_model*.bin", "model*.safetensors"),
+    "a CTranslate2 model": ("model.bin",),
+    "a Marian model": ("*.npz", "decoder.yml"),
+    "a PyTorch or fairseq checkpoint": ("*.pt", "*.pth"),
+    "an ONNX model": ("*.onnx",),
+}
 
 Stored = Literal["float32", "float16", "int8"]
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -41,7 +44,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Bundle:
-    """A model as data: its settings and its weights, always float32 here whatever they are stored as."""
+    """A model as data: its settings and its weights, which are float32 here whatever they are stored as."""
 
     config: RunConfig
     weights: Mapping[str, Array] = field(repr=False)
@@ -49,10 +52,10 @@ class Bundle:
     card: str | None = field(default=None, repr=False)
     stored: Stored = "float32"
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Path | str) -> None:
         """Write a new folder, whole or not at all; an existing one is never touched."""
         folder = Path(folder)
-        problems = mismatches(self.config, {name: array.shape for name, array in self.weights.items()})
+        problems = mismatches(self.config, self.weights)
         if problems:
             raise ParameterMismatch("\n".join([f"these weights do not fit the configuration of {folder}:", *problems]))
         texts = {CONFIG: _config_text(self.config), TOKENIZER: self.tokenizer, CARD: self.card}
@@ -62,64 +65,60 @@ class Bundle:
         write_folder(folder, contents)
 
     @classmethod
-    def read(cls, folder: Path) -> "Bundle":
+    def read(cls, folder: Path | str) -> "Bundle":
         """Read a folder, every file checked against the manifest before anything of it is used."""
         folder = Path(folder)
-        contents = _verified(folder)
-        config = _read_config(folder, contents[CONFIG])
         try:
-            packed = safetensors.numpy.load(contents[WEIGHTS])
+            contents = _verified(folder)
+        except OSError as error:
+            raise BundleError(f"cannot read {error.filename or folder}: {error.strerror}") from None
+        try:
+            raw = _json(folder / CONFIG, contents[CONFIG])
+            config = check(RunConfig, raw.get("settings"), where=f"in {folder / CONFIG}")
+            weights, stored = _unpack(safetensors.numpy.load(contents[WEIGHTS]))
+            texts = {name: contents[name].decode("utf-8") for name in (TOKENIZER, CARD) if name in contents}
+        except ConfigError as error:
+            raise BundleDamaged(str(error)) from None
         except (safetensors.SafetensorError, KeyError, ValueError) as error:
-            raise BundleDamaged(f"{folder / WEIGHTS} cannot be read: {error}") from None
-        weights, stored = _unpack(packed)
-        problems = mismatches(config, {name: array.shape for name, array in weights.items()})
+            raise BundleDamaged(f"{folder} cannot be read: {error}") from None
+        problems = mismatches(config, weights)
         if problems:
             raise ParameterMismatch("\n".join([f"{folder / WEIGHTS} does not fit its {CONFIG}:", *problems]))
-        texts = {name: contents[name].decode("utf-8") for name in (TOKENIZER, CARD) if name in contents}
         return cls(config, weights, texts.get(TOKENIZER), texts.get(CARD), stored)
 
 
-def mismatches(config: RunConfig, shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
+def mismatches(config: RunConfig, weights: Mapping[str, Array]) -> list[str]:
     """All missing, unexpected and misshapen parameters, a line each."""
-    wanted = parameters(config.model)
-    lines = [f"missing: {name} {wanted[name]}" for name in wanted if name not in shapes]
-    lines += [f"unexpected: {name} {shape}" for name, shape in shapes.items() if name not in wanted]
+    wanted: Mapping[str, Shape] = parameters(config.model)
+    lines = [f"missing: {name} {shape}" for name, shape in wanted.items() if name not in weights]
+    lines += [f"unexpected: {name} {array.shape}" for name, array in weights.items() if name not in wanted]
     lines += [
-        f"wrong shape: {name} is {shapes[name]}, not {shape}"
+        f"wrong shape: {name} is {weights[name].shape}, not {shape}"
         for name, shape in wanted.items()
-        if name in shapes and shapes[name] != shape
+        if name in weights and weights[name].shape != shape
     ]
     return lines
 
 
 def write_folder(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Write files as a new folder: into a temporary one beside it, fsync, rename, fsync of the parent."""
-    if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))):
-        raise BundleError(f"{folder} exists already and is not an empty folder; choose another name or move it away")
+    temporary = folder.parent / f".{folder.name}.{secrets.token_hex(4)}.tmp"
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
-        try:
-            for name, data in contents.items():
-                with open(temporary / name, "xb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-            temporary.chmod(0o777 & ~_umask())
-            _sync(temporary)
-            temporary.rename(folder)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
+        if folder.is_symlink() or folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+            raise BundleError(f"{folder} is there already; choose another name or move it away")
+        temporary.mkdir(parents=True)
+        for name, data in contents.items():
+            with open(temporary / name, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        _sync(temporary)
+        temporary.rename(folder)
         _sync(folder.parent)
     except OSError as error:
-        raise BundleError(f"cannot write {folder}: {error.strerror or error}; nothing was changed") from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        raise BundleError(f"cannot write {folder}: {error.strerror}; nothing was changed") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _sync(folder: Path) -> None:
@@ -131,10 +130,12 @@ def _sync(folder: Path) -> None:
 
 
 def _pack(weights: Mapping[str, Array], stored: Stored) -> dict[str, Array]:
-    """Arrays in the form they are stored in; int8 is symmetric, a scale a row of each matrix."""
+    """Arrays in the form they are stored in; int8 is symmetric, with a scale for each row of a matrix."""
     packed: dict[str, Array] = {}
-    for name, array in weights.items():
-        array = np.ascontiguousarray(array, dtype=np.float32)
+    for name, given in weights.items():
+        array = np.ascontiguousarray(given, dtype=np.float32)
+        if not np.isfinite(array).all():
+            raise BundleError(f"{name} holds NaN or Inf; such a model is not written")
         if stored == "float16":
             if np.abs(array).max(initial=0.0) > np.finfo(np.float16).max:
                 raise BundleError(f"{name} holds values past the range of float16; store the model as float32")
@@ -149,43 +150,55 @@ def _pack(weights: Mapping[str, Array], stored: Stored) -> dict[str, Array]:
 
 
 def _unpack(packed: Mapping[str, Array]) -> tuple[dict[str, Array], Stored]:
-    """The arrays as float32, and the form they were stored in."""
-    stored: Stored = "float32"
+    """The arrays as float32, and the form they were stored in; ValueError names an array that has none of the forms."""
     weights: dict[str, Array] = {}
+    forms = set()
+    scales = {name + SCALE for name, array in packed.items() if array.dtype == np.int8}
     for name, array in packed.items():
-        if array.dtype == np.int8 and name + SCALE in packed:
-            stored = "int8"
-            weights[name] = array * packed[name + SCALE][:, None]
-        elif name.endswith(SCALE) and name.removesuffix(SCALE) in packed:
-            continue
-        else:
-            stored = "float16" if array.dtype == np.float16 else stored
+        if array.dtype == np.int8:
+            scale = packed.get(name + SCALE)
+            if array.ndim != 2 or scale is None or scale.dtype != np.float32 or scale.shape != array.shape[:1]:
+                raise ValueError(f"{name} is int8 without a float32 scale for each row")
+            weights[name] = array * scale[:, None]
+        elif array.dtype not in (np.float32, np.float16):
+            raise ValueError(f"{name} is {array.dtype}, not float32, float16 or int8")
+        elif name not in scales:
             weights[name] = array.astype(np.float32, copy=False)
-    return weights, stored
+        forms.add(str(array.dtype))
+    return weights, "int8" if "int8" in forms else "float16" if "float16" in forms else "float32"
 
 
 def _config_text(config: RunConfig) -> str:
-    settings = config.model_dump(mode="json")
-    return json.dumps({"format": "headwise", "format_version": FORMAT_VERSION, "settings": settings}, indent=2) + "\n"
+    return json.dumps({"format": FORMAT, "format_version": FORMAT_VERSION, "settings": config.model_dump()}, indent=2)
 
 
-def _read_config(folder: Path, data: bytes) -> RunConfig:
-    raw = _json(folder / CONFIG, data)
-    try:
-        return check(RunConfig, raw.get("settings"), where=f"in {folder / CONFIG}")
-    except ConfigError as error:
-        raise BundleDamaged(str(error)) from None
+class Entry(BaseModel):
+    """One file in the manifest."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+    bytes: int
+    sha256: str
+
+
+class Manifest(BaseModel):
+    """Size and SHA-256 of each file, and of the manifest's other fields."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+    format: str
+    format_version: int
+    files: dict[str, Entry]
+    sha256: str
 
 
 def _manifest(contents: Mapping[str, bytes]) -> bytes:
-    """Size and SHA-256 of each file, and of the manifest's own text, in one canonical spelling."""
     files = {name: {"bytes": len(data), "sha256": _sha256(data)} for name, data in sorted(contents.items())}
-    return _canonical({"format": "headwise", "format_version": FORMAT_VERSION, "files": files})
+    return _canonical({"format": FORMAT, "format_version": FORMAT_VERSION, "files": files})
 
 
 def _canonical(manifest: Mapping[str, Any]) -> bytes:
-    manifest = {key: value for key, value in manifest.items() if key != "sha256"}
-    return (json.dumps({**manifest, "sha256": _sha256(json.dumps(manifest).encode())}, indent=2) + "\n").encode()
+    """The one spelling of a manifest, so that no altered byte of it goes unnoticed."""
+    fields = {name: value for name, value in manifest.items() if name != "sha256"}
+    return json.dumps({**fields, "sha256": _sha256(json.dumps(fields).encode())}, indent=2).encode()
 
 
 def _sha256(data: bytes) -> str:
@@ -195,60 +208,60 @@ def _sha256(data: bytes) -> str:
 def _json(file: Path, data: bytes) -> dict[str, Any]:
     try:
         raw = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         raw = None
     if not isinstance(raw, dict):
-        raise BundleDamaged(f"{file} is damaged: it is not a JSON object")
+        raise BundleDamaged(f"{file} is damaged: it is not a JSON object; restore the folder from a copy")
     return raw
 
 
 def _verified(folder: Path) -> dict[str, bytes]:
     """The files that the manifest lists, each as long as it says and with its SHA-256."""
-    manifest_file = folder / MANIFEST
-    if not manifest_file.is_file():
-        raise NotABundle(_what_it_is(folder))
-    raw = _read_bytes(manifest_file)
-    manifest = _json(manifest_file, raw)
-    version = manifest.get("format_version")
-    if manifest.get("format") != "headwise" or not isinstance(version, int):
-        raise NotABundle(f"{folder} is not a model folder of headwise: its {MANIFEST} is of something else")
-    if version > FORMAT_VERSION:
-        raise BundleVersion(
-            f"{folder} was written by a newer headwise (format {version}); this one reads format {FORMAT_VERSION}: "
-            "upgrade with pip install --upgrade headwise"
-        )
-    if version < FORMAT_VERSION:
-        raise BundleVersion(
-            f"{folder} is in format {version}, older than any that this headwise reads ({FORMAT_VERSION}); "
-            "read it with the version that wrote it"
-        )
-    files = manifest.get("files")
-    if raw != _canonical(manifest) or not isinstance(files, dict) or not {CONFIG, WEIGHTS} <= files.keys():
-        raise BundleDamaged(f"{manifest_file} is damaged; restore the folder from a copy")
-
+    files = _read_manifest(folder).files
     contents: dict[str, bytes] = {}
     problems: list[str] = []
-    for name in files.keys() & {CONFIG, WEIGHTS, TOKENIZER, CARD}:
-        file, expected = folder / name, files[name]
+    for name in sorted(files.keys() & {CONFIG, WEIGHTS, TOKENIZER, CARD}):
+        file, entry = folder / name, files[name]
         if not file.is_file():
             problems.append(f"{file} is missing")
             continue
-        contents[name] = data = _read_bytes(file)
-        if len(data) != expected["bytes"]:
-            word = "truncated" if len(data) < expected["bytes"] else "longer than it was"
-            problems.append(f"{file} is {word}: {len(data)} bytes, not {expected['bytes']}")
-        elif _sha256(data) != expected["sha256"]:
+        contents[name] = data = file.read_bytes()
+        if len(data) != entry.bytes:
+            word = "truncated" if len(data) < entry.bytes else "longer than it was"
+            problems.append(f"{file} is {word}: {len(data)} bytes, not {entry.bytes}")
+        elif _sha256(data) != entry.sha256:
             problems.append(f"{file} is damaged: its SHA-256 is not the one in {MANIFEST}")
     if problems:
-        raise BundleDamaged("\n".join([*sorted(problems), "restore the folder from a copy"]))
+        raise BundleDamaged("\n".join(f"{problem}; restore the folder from a copy" for problem in problems))
     return contents
 
 
-def _read_bytes(file: Path) -> bytes:
+def _read_manifest(folder: Path) -> Manifest:
+    file = folder / MANIFEST
+    if not file.is_file():
+        raise NotABundle(_what_it_is(folder))
+    data = file.read_bytes()
+    raw = _json(file, data)
+    version = raw.get("format_version")
+    if raw.get("format") != FORMAT or not isinstance(version, int):
+        raise NotABundle(f"{folder} is not a model folder of headwise: its {MANIFEST} is of something else")
+    if version > FORMAT_VERSION:
+        raise BundleVersion(
+            f"{folder} was written by a newer headwise (format {version}, this one reads {FORMAT_VERSION}); "
+            "pip install --upgrade headwise"
+        )
+    if version < FORMAT_VERSION:
+        raise BundleVersion(
+            f"{folder} is in format {version}, older than this headwise reads ({FORMAT_VERSION}); "
+            "use the version that wrote it"
+        )
     try:
-        return file.read_bytes()
-    except OSError as error:
-        raise BundleError(f"cannot read {file}: {error.strerror}") from None
+        manifest = Manifest.model_validate(raw)
+    except ValidationError:
+        manifest = None
+    if manifest is None or data != _canonical(raw) or not {CONFIG, WEIGHTS} <= manifest.files.keys():
+        raise BundleDamaged(f"{file} is damaged; restore the folder from a copy")
+    return manifest
 
 
 def _what_it_is(folder: Path) -> str:
@@ -257,22 +270,10 @@ def _what_it_is(folder: Path) -> str:
         return f"there is no model folder {folder}"
     if not folder.is_dir():
         return f"{folder} is a file; a model of headwise is a folder"
-    try:
-        names = {entry.name for entry in folder.iterdir()}
-    except OSError as error:
-        return f"cannot read {folder}: {error.strerror}"
+    names = {entry.name for entry in folder.iterdir()}
     if {CONFIG, WEIGHTS} <= names:
         return f"{folder} has no {MANIFEST}, so its files cannot be trusted; restore the folder from a copy"
     for kind, signs in FOREIGN.items():
         if any(Path(name).match(sign) for name in names for sign in signs):
             return f"{folder} is not a model folder of headwise; it looks like {kind}"
     return f"{folder} is not a model folder of headwise: there is no {MANIFEST}"
-
-
-FOREIGN = {
-    "a Hugging Face model": ("pytorch_model*.bin", "model*.safetensors"),
-    "a CTranslate2 model": ("model.bin",),
-    "a Marian model": ("*.npz", "decoder.yml"),
-    "a PyTorch or fairseq checkpoint": ("*.pt", "*.pth"),
-    "an ONNX model": ("*.onnx",),
-}

@@ -262,6 +262,20 @@ def check(settings: type[S], raw: object, origins: Mapping[str, str] | None = No
         raise ConfigError("\n".join(lines)) from None
 
 
+LIMITS = {  # pydantic's name of a broken limit -> our words, and where the limit stands
+    "less_than_equal": ("at most", "le"),
+    "less_than": ("less than", "lt"),
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("more than", "gt"),
+}
+KINDS = {  # pydantic's name of a wrong kind -> what it should be
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "finite_number": "a finite number",
+}
+
+
 def _explain(detail: ErrorDetails, known: list[str], origins: Mapping[str, str], where: str) -> Iterator[str]:
     """One pydantic error in our words."""
     path = ".".join(str(part) for part in detail["loc"])
@@ -272,12 +286,9 @@ def _explain(detail: ErrorDetails, known: list[str], origins: Mapping[str, str],
             yield f"unknown setting '{path}' {origin}{hint(path, known)}"
         case "missing":
             yield f"missing setting '{path}' {where}; write it, or name a preset ({', '.join(preset_names())})"
-        case "less_than_equal" | "less_than" | "greater_than_equal" | "greater_than" as kind:
-            word = {"l": "at most" if kind.endswith("equal") else "less than"}.get(
-                kind[0], "at least" if kind.endswith("equal") else "more than"
-            )
-            limit = context.get("le", context.get("lt", context.get("ge", context.get("gt"))))
-            yield f"setting '{path}' is {value!r} {origin}; it must be {word} {limit}"
+        case kind if kind in LIMITS:
+            words, name = LIMITS[kind]
+            yield f"setting '{path}' is {value!r} {origin}; it must be {words} {context[name]:.12g}"
         case "literal_error":
             choices = _choices(context["expected"])
             yield f"setting '{path}' is {value!r} {origin}; choose from {', '.join(choices)}{hint(str(value), choices)}"
@@ -291,8 +302,8 @@ def _explain(detail: ErrorDetails, known: list[str], origins: Mapping[str, str],
                 else f"no table of settings {where}"
             )
         case kind:
-            wanted = {"int_type": "a whole number", "float_type": "a number", "bool_type": "true or false"}.get(kind)
-            yield f"setting '{path}' is {value!r} {origin}; it must be {wanted or detail['msg']}"
+            must = f"it must be {KINDS[kind]}" if kind in KINDS else detail["msg"]
+            yield f"setting '{path}' is {value!r} {origin}; {must}"
 
 
 def _choices(expected: str) -> list[str]:
@@ -300,10 +311,15 @@ def _choices(expected: str) -> list[str]:
 
 
 def hint(name: str, known: Sequence[str]) -> str:
-    """`; did you mean 'x'?` for the nearest known name, also when it stands in another section."""
-    last = name.rpartition(".")[2]
-    near = [k for k in known if k.rpartition(".")[2] == last] or difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"; did you mean '{near[0]}'?" if near else ""
+    """`; did you mean 'x'?` for the nearest known name, which may stand in another section."""
+    section, _, last = name.rpartition(".")
+
+    def likeness(path: str) -> float:
+        its_section, _, its_last = path.rpartition(".")
+        return difflib.SequenceMatcher(None, last, its_last).ratio() + 0.1 * (section == its_section)
+
+    nearest = max(known, key=likeness, default="")
+    return f"; did you mean '{nearest}'?" if nearest and likeness(nearest) >= 0.7 else ""
 
 
 def _read_toml(file: Path) -> dict[str, Any]:

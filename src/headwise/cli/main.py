@@ -48,6 +48,11 @@ def main(arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # the reader of a pipe has left; that is no fault
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a disk, a permission, a name that no file can have
+        if debug:
+            raise
+        print(f"error: cannot use {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
+        return 2
     except Exception as error:
         if debug:
             raise
