@@ -105,10 +105,7 @@ def _draw(what: str, stored: str | None, config: "RunConfig", architecture: "Arc
     row("batch", f"{config.data.batch_tokens:,}", "target tokens")
     row("steps", f"{train.max_steps:,}", f"warm-up {train.warmup_steps:,}, schedule {train.schedule}")
     row("search", f"beam {search.beam_size}", f"{search.length_penalty}, alpha {search.alpha:g}, stop {search.stop}")
-    console = Console()
-    with console.capture() as drawn:  # rich would turn a closed pipe into an exit code of its own
-        console.print(table)
-    print(drawn.get(), end="")
+    Console().print(table)
 
 
 def _sharing(config: "RunConfig") -> str:

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     except (Abort, KeyboardInterrupt):
         return 130
-    except BrokenPipeError:  # the reader of a pipe has left; that is no fault
+    except (BrokenPipeError, SystemExit):  # the reader of a pipe has left, which typer and rich turn into an exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # a disk, a permission, a name that no file can have
