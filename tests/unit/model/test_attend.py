@@ -108,3 +108,4 @@ def test_auto_takes_the_kernel_for_long_inputs_only():
     auto = WAYS["auto"](CONFIG)
     assert auto(*tensors(T_k=CPU_FUSED_FROM_KEYS - 1)[:3])[1] is not None
     assert auto(*tensors(T_k=CPU_FUSED_FROM_KEYS)[:3])[1] is None
+    assert auto(*tensors(T_q=1, T_k=CPU_FUSED_FROM_KEYS)[:3])[1] is not None

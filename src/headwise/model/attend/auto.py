@@ -7,12 +7,12 @@ from headwise.model.attend.contract import Attend
 from headwise.model.attend.fused import Fused
 from headwise.model.attend.reference import Reference
 
-# On a CPU the kernel pays from about this many keys on; benchmarks/attend_speed.py measures it.
-CPU_FUSED_FROM_KEYS = 256
+# On a CPU the kernel pays from about this many keys on, and never for a single query; benchmarks/attend_speed.py
+CPU_FUSED_FROM_KEYS = 64
 
 
 class Auto(Attend):
-    """`reference` on a CPU at short lengths, `fused` elsewhere."""
+    """`reference` on a CPU for few keys or one query, `fused` elsewhere."""
 
     exact = True
 
@@ -23,6 +23,6 @@ class Auto(Attend):
     def forward(
         self, q: Tensor, k: Tensor, v: Tensor, keep: Tensor | None = None, dropout: float = 0.0
     ) -> tuple[Tensor, Tensor | None]:
-        short_on_cpu = q.device.type == "cpu" and k.size(-2) < CPU_FUSED_FROM_KEYS
-        way = self.reference if short_on_cpu else self.fused
+        small = q.device.type == "cpu" and (k.size(-2) < CPU_FUSED_FROM_KEYS or q.size(-2) == 1)
+        way = self.reference if small else self.fused
         return way.forward(q, k, v, keep, dropout)
