@@ -92,7 +92,7 @@ def _draw(what: str, stored: str | None, config: "RunConfig", architecture: "Arc
         row("output", f"{count.output:,}")
     row("total", f"{count.total:,}")
     section(f"FLOPs a token (length {flops.length})")
-    row("training", _short(flops.training_per_token), "forward and backward over both sides")
+    row("training", _short(flops.training_per_token), "forward + backward, both sides")
     row("encoding", _short(flops.encoding_per_token), "the encoder, a source token")
     row("decoding", _short(flops.decoding_per_token), "one cached step, a target token")
     section("memory")
