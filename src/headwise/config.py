@@ -35,6 +35,16 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
+    def __init__(self, **values: Any) -> None:
+        """A wrong setting is a ConfigError, from Python as from a file."""
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise _config_error(error, type(self), {}, f"in {type(self).__name__}") from None
+
+    # With this mark pydantic checks nested settings itself, and so lists all their faults with whole paths.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
 
 class AttentionConfig(Settings):
     """Which way of attending stands where (3.2.3); the names are those of `headwise.model.attend`."""
@@ -251,15 +261,21 @@ def check(settings: type[S], raw: object, origins: Mapping[str, str] | None = No
     try:
         return settings.model_validate(raw)
     except ValidationError as error:
-        known = list(known_settings(settings))
-        known += sorted({path.rpartition(".")[0] for path in known} - {""})  # sections may be misspelt too
-        lines = [
-            line
-            for detail in error.errors(include_url=False)
-            if detail["type"] != "default_factory_not_called"  # follows from a fault that is listed already
-            for line in _explain(detail, known, origins or {}, where)
-        ]
-        raise ConfigError("\n".join(lines)) from None
+        raise _config_error(error, settings, origins or {}, where) from None
+
+
+def _config_error(
+    error: ValidationError, settings: type[Settings], origins: Mapping[str, str], where: str
+) -> ConfigError:
+    known = list(known_settings(settings))
+    known += sorted({path.rpartition(".")[0] for path in known} - {""})  # sections may be misspelt too
+    lines = [
+        line
+        for detail in error.errors(include_url=False)
+        if detail["type"] != "default_factory_not_called"  # follows from a fault that is listed already
+        for line in _explain(detail, known, origins, where)
+    ]
+    return ConfigError("\n".join(lines))
 
 
 LIMITS = {  # pydantic's name of a broken limit -> our words, and where the limit stands

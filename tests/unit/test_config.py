@@ -220,6 +220,17 @@ def test_a_size_past_the_cap_is_refused_at_once():
     assert time.perf_counter() - began < 0.5  # it takes milliseconds; half a second says that nothing was allocated
 
 
+def test_from_python_a_wrong_setting_says_the_same():
+    with pytest.raises(ConfigError) as caught:
+        ModelConfig(**{**SIZES, "d_ff": 0}, d_modle=3, attention={"encoder": "fusd"})
+    assert sorted(str(caught.value).split("\n")) == [
+        "setting 'attention.encoder' is 'fusd' in ModelConfig; choose from auto, reference, fused; did you mean 'fused'?",
+        "setting 'd_ff' is 0 in ModelConfig; it must be at least 1",
+        "unknown setting 'd_modle' in ModelConfig; did you mean 'd_model'?",
+    ]
+    assert ModelConfig(**SIZES, attention={"encoder": "fused"}).attention.encoder == "fused"
+
+
 def test_widths_of_heads_follow_unless_given():
     assert ModelConfig(**SIZES).d_k == 2
     config = ModelConfig(**{**SIZES, "d_model": 15}, d_k=3, d_v=5)

@@ -8,7 +8,8 @@ import torch
 from headwise.architecture import parameters
 from headwise.config import ModelConfig, load_config
 from headwise.errors import InputError
-from headwise.model.attend import Reference
+from headwise.model.attend import WAYS, Reference
+from headwise.model.attend.auto import CPU_FUSED_FROM_KEYS
 from headwise.model.transformer import Transformer
 
 NOISE = 2e-5  # of float32 sums in another order
@@ -154,6 +155,24 @@ def test_gradients_agree_with_differences_in_float64(norm):
         return torch.func.functional_call(model, dict(zip(names, parameters, strict=True)), (src, tgt_in))
 
     assert torch.autograd.gradcheck(logits, values)
+
+
+@pytest.mark.parametrize("length", [7, CPU_FUSED_FROM_KEYS + 3])
+@torch.no_grad()
+def test_fused_auto_and_reference_agree(length, make_model):
+    """All at once and step by step, below and above the length at which `auto` changes over."""
+    torch.manual_seed(19)
+    src, tgt_in = torch.randint(3, 31, (4, length)), torch.randint(3, 31, (4, length))
+    src[1, 2:] = 0
+    logits, steps = {}, {}
+    for way in WAYS:
+        model = make_model(attention={"encoder": way, "decoder": way, "cross": way})
+        logits[way], state = model(src, tgt_in), model.start(src)
+        for t in range(length):
+            steps[way], state = model.step(tgt_in[:, t], state)
+    for way in WAYS:
+        torch.testing.assert_close(logits[way], logits["reference"], rtol=0, atol=NOISE)
+        torch.testing.assert_close(steps[way], steps["reference"], rtol=0, atol=NOISE)
 
 
 def test_attention_is_chosen_for_each_place_apart(make_model):
