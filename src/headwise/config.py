@@ -131,6 +131,22 @@ class ModelConfig(Settings):
             yield f"eos_id ({self.eos_id}) must differ from pad_id ({self.pad_id}) and bos_id ({self.bos_id})"
 
 
+class TokenizerConfig(Settings):
+    """How text becomes pieces (5.1)."""
+
+    kind: Literal["bpe", "unigram", "characters"] = Field(
+        default="bpe", description="byte-level BPE, byte-level unigram, or the characters that were seen"
+    )
+    vocab_size: int | None = Field(
+        default=None,
+        ge=300,
+        le=MAX_VOCABULARY,
+        description="pieces to learn, by the number of pairs unless given; 'characters' has as many as it saw",
+    )
+    joint: bool = Field(default=True, description="one vocabulary for source and target")
+    normalise: Literal["nfc", "none"] = Field(default="nfc", description="Unicode normalisation before anything else")
+
+
 class DataConfig(Settings):
     """Batches (5.1)."""
 
@@ -183,6 +199,7 @@ class RunConfig(Settings):
     """Everything about one model: what it is, what it learns from, how it learns, how it decodes."""
 
     model: ModelConfig
+    tokenizer: TokenizerConfig = TokenizerConfig()
     data: DataConfig
     train: TrainConfig
     search: SearchConfig = SearchConfig()
