@@ -2,6 +2,8 @@
 
 HeadwiseError                 what the user can mend; the command line prints its text and exits with code 2
 ├── ConfigError               a setting, a preset, a run file or an override
+├── DataError                 a corpus that cannot be read
+│   └── UnequalLines          its two files do not match line by line
 ├── InputError                ids or texts that the model cannot take
 ├── MissingExtra              an optional library is not installed
 └── BundleError               a model folder that cannot be read or written
@@ -18,6 +20,14 @@ class HeadwiseError(Exception):
 
 class ConfigError(HeadwiseError):
     """A setting, a preset, a run file or an override is wrong."""
+
+
+class DataError(HeadwiseError):
+    """A corpus cannot be read."""
+
+
+class UnequalLines(DataError):
+    """The two files of a corpus do not match line by line."""
 
 
 class InputError(HeadwiseError):

@@ -2,20 +2,25 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import typer
 from typer.exceptions import Abort, Exit, TyperException
 
 from headwise import __version__
+from headwise.cli.data import check
 from headwise.cli.info import info
 from headwise.errors import HeadwiseError
 
-COMMANDS = {"info": info}
+COMMANDS: dict[str, Callable[..., int | None]] = {"data check": check, "info": info}
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+groups = {"data": typer.Typer(no_args_is_help=True, help="Look at parallel text.")}
+for group, verbs in groups.items():
+    app.add_typer(verbs, name=group)
 for name, command in COMMANDS.items():
-    app.command(name)(command)
+    group, _, verb = name.rpartition(" ")
+    groups.get(group, app).command(verb)(command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -40,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     except (HeadwiseError, TyperException) as error:
         if debug:
             raise
-        for line in _explain(error).split("\n"):
+        for line in _explain(error).splitlines():
             print(f"error: {line}", file=sys.stderr)
         return 2
     except (Abort, KeyboardInterrupt):
@@ -64,8 +69,8 @@ def main(arguments: Sequence[str]) -> int:
 def _explain(error: Exception) -> str:
     if isinstance(error, HeadwiseError):
         return str(error)
-    message = getattr(error, "format_message", error.__str__)()  # wrong arguments, found by typer
-    return f"{' '.join(message.split())} (headwise --help shows how)"
+    message = " ".join(getattr(error, "format_message", error.__str__)().split())  # wrong arguments, found by typer
+    return f"{message} (headwise --help shows how)" if message else ""  # without one, help was shown instead
 
 
 def run() -> None:

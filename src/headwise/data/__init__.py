@@ -1,0 +1,1 @@
+"""Parallel text: read line for line, checked."""

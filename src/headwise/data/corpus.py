@@ -1,0 +1,83 @@
+"""A parallel corpus: two files side by side, or one of tab-separated pairs; plain or gzip.
+
+A line is what stands between two line feeds and nothing else ends one. A leading byte order mark and one carriage
+return at a line's end are not part of the text.
+"""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from headwise.errors import DataError, UnequalLines
+
+BOM, GZIP = b"\xef\xbb\xbf", b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Where pairs come from: `src` and `tgt` line by line, or `src` alone with a tab in each line."""
+
+    src: Path
+    tgt: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """The file, or the two files."""
+        return str(self.src) if self.tgt is None else f"{self.src}, {self.tgt}"
+
+    def raw_pairs(self) -> Iterator[tuple[bytes, bytes]]:
+        """Both sides of each line as bytes, as they stand in the files."""
+        if self.tgt is None:
+            for line in raw_lines(self.src):
+                src, tgt, *_ = *line.split(b"\t"), b""  # a line without a tab has an empty target
+                yield src, tgt
+            return
+        counts = {self.src: 0, self.tgt: 0}
+        for src, tgt in zip_longest(raw_lines(self.src), raw_lines(self.tgt)):
+            counts[self.src] += src is not None
+            counts[self.tgt] += tgt is not None
+            if counts[self.src] == counts[self.tgt]:
+                yield src, tgt
+        if counts[self.src] != counts[self.tgt]:
+            raise UnequalLines(
+                f"{self.src} has {counts[self.src]} lines, {self.tgt} has {counts[self.tgt]}: "
+                "parallel files must match line by line"
+            )
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Both sides of each line as text; bytes that are no UTF-8 are a DataError."""
+        for number, (src, tgt) in enumerate(self.raw_pairs(), start=1):
+            yield self.decode(src, number, self.src), self.decode(tgt, number, self.tgt or self.src)
+
+    @staticmethod
+    def decode(line: bytes, number: int, file: Path) -> str:
+        """A line as text without what ends it; the file, the line and the byte that is no UTF-8 are named."""
+        try:
+            return clean(line, number).decode("utf-8")
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            raise DataError(
+                f"{file}, line {number}, byte {error.start + 1}: 0x{byte:02x} is not UTF-8; convert the file"
+            ) from None
+
+
+def clean(line: bytes, number: int) -> bytes:
+    """A line without the carriage return of its end and, if it is the first, without a byte order mark."""
+    line = line.removeprefix(BOM) if number == 1 else line
+    return line.removesuffix(b"\r")
+
+
+def raw_lines(file: Path) -> Iterator[bytes]:
+    """The lines of a file, plain or gzip, without their line feeds."""
+    try:
+        with open(file, "rb") as plain:
+            packed = plain.peek(2).startswith(GZIP)
+            for line in gzip.GzipFile(fileobj=plain) if packed else plain:  # binary: only a line feed ends a line
+                yield line.removesuffix(b"\n")
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{file} is damaged: {error}") from None
+    except OSError as error:
+        raise DataError(f"cannot read {file}: {error.strerror}") from None
