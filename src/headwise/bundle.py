@@ -9,9 +9,6 @@ manifest.json        size and SHA-256 of each of them
 
 import hashlib
 import json
-import os
-import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +20,7 @@ import safetensors.numpy
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from headwise.architecture import Shape, parameters
+from headwise.atomic import new_folder
 from headwise.config import RunConfig, check
 from headwise.errors import BundleDamaged, BundleError, BundleVersion, ConfigError, NotABundle, ParameterMismatch
 
@@ -62,7 +60,9 @@ class Bundle:
         contents = {name: text.encode("utf-8") for name, text in texts.items() if text is not None}
         contents[WEIGHTS] = safetensors.numpy.save(_pack(self.weights, self.stored))
         contents[MANIFEST] = _manifest(contents)
-        write_folder(folder, contents)
+        with new_folder(folder) as unfinished:
+            for name, data in contents.items():
+                (unfinished / name).write_bytes(data)
 
     @classmethod
     def read(cls, folder: Path | str) -> "Bundle":
@@ -98,35 +98,6 @@ def mismatches(config: RunConfig, weights: Mapping[str, Array]) -> list[str]:
         if name in weights and weights[name].shape != shape
     ]
     return lines
-
-
-def write_folder(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files as a new folder: into a temporary one beside it, fsync, rename, fsync of the parent."""
-    temporary = folder.parent / f".{folder.name}.{secrets.token_hex(4)}.tmp"
-    try:
-        if folder.is_symlink() or folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
-            raise BundleError(f"{folder} is there already; choose another name or move it away")
-        temporary.mkdir(parents=True)
-        for name, data in contents.items():
-            with open(temporary / name, "xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-        _sync(temporary)
-        temporary.rename(folder)
-        _sync(folder.parent)
-    except OSError as error:
-        raise BundleError(f"cannot write {folder}: {error.strerror}; nothing was changed") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _pack(weights: Mapping[str, Array], stored: Stored) -> dict[str, Array]:

@@ -4,9 +4,10 @@ HeadwiseError                 what the user can mend; the command line prints it
 ├── ConfigError               a setting, a preset, a run file or an override
 ├── DataError                 a corpus that cannot be read
 │   └── UnequalLines          its two files do not match line by line
+├── FolderError               a folder that cannot be written
 ├── InputError                ids or texts that the model cannot take
 ├── MissingExtra              an optional library is not installed
-└── BundleError               a model folder that cannot be read or written
+└── BundleError               a model folder that cannot be read
     ├── NotABundle            there is no model folder of headwise there
     ├── BundleDamaged         a file is missing, truncated or altered
     ├── BundleVersion         written in a format that this version does not read
@@ -30,6 +31,10 @@ class UnequalLines(DataError):
     """The two files of a corpus do not match line by line."""
 
 
+class FolderError(HeadwiseError):
+    """A folder cannot be written."""
+
+
 class InputError(HeadwiseError):
     """Ids or texts that the model cannot take."""
 
@@ -42,7 +47,7 @@ class MissingExtra(HeadwiseError):
 
 
 class BundleError(HeadwiseError):
-    """A model folder cannot be read or written."""
+    """A model folder cannot be read, or its weights cannot be stored."""
 
 
 class NotABundle(BundleError):

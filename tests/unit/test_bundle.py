@@ -21,7 +21,7 @@ from hypothesis.extra import numpy as arrays
 
 from headwise import bundle as module
 from headwise.bundle import Bundle
-from headwise.errors import BundleDamaged, BundleError, BundleVersion, NotABundle, ParameterMismatch
+from headwise.errors import BundleDamaged, BundleError, BundleVersion, FolderError, NotABundle, ParameterMismatch
 
 FILES = ["card.md", "config.json", "manifest.json", "tokenizer.json", "weights.safetensors"]
 
@@ -230,13 +230,13 @@ def test_no_flipped_bit_goes_unnoticed(bundle, tmp_path):
 def test_an_existing_folder_is_never_touched(bundle, tmp_path):
     bundle.write(tmp_path / "model")
     before = {file: hashlib.sha256((tmp_path / "model" / file).read_bytes()).digest() for file in FILES}
-    with pytest.raises(BundleError, match="is there already; choose another name or move it away"):
+    with pytest.raises(FolderError, match="is there already; choose another name or move it away"):
         replace(bundle, card="other").write(tmp_path / "model")
     assert before == {file: hashlib.sha256((tmp_path / "model" / file).read_bytes()).digest() for file in FILES}
     (tmp_path / "file").write_text("mine")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     for name in ("file", "dangling"):
-        with pytest.raises(BundleError, match="is there already"):
+        with pytest.raises(FolderError, match="is there already"):
             bundle.write(tmp_path / name)
     (tmp_path / "empty").mkdir()
     bundle.write(tmp_path / "empty")
@@ -249,7 +249,7 @@ def test_a_full_disk_leaves_nothing(bundle, tmp_path):
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limit[1]))
     try:
-        with pytest.raises(BundleError, match=r"cannot write .*model: File too large; nothing was changed"):
+        with pytest.raises(FolderError, match=r"cannot write .*model: File too large; nothing was changed"):
             bundle.write(tmp_path / "model")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
@@ -281,7 +281,7 @@ def test_a_folder_of_another_user(bundle, tmp_path):
     bundle.write(tmp_path / "model")
     tmp_path.chmod(0o500 if os.getuid() else 0o700)
     try:
-        assert as_another_user(lambda: bundle.write(tmp_path / "new")).startswith("BundleError: cannot write")
+        assert as_another_user(lambda: bundle.write(tmp_path / "new")).startswith("FolderError: cannot write")
         (tmp_path / "model" / "manifest.json").chmod(0)
         assert as_another_user(lambda: Bundle.read(tmp_path / "model")).startswith("BundleError: cannot read")
     finally:

@@ -13,6 +13,7 @@ SOURCE = Path(headwise.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [  # lowest first; siblings on one line never import each other
     {"errors"},
+    {"atomic"},
     {"config", "presets"},
     {"architecture"},
     {"text", "model", "search"},

@@ -1,0 +1,87 @@
+"""What was encoded is what lies in the arrays; what was made of other text is not taken for it."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headwise.config import TokenizerConfig
+from headwise.data.corpus import Corpus
+from headwise.data.prepared import BLOCK, open_prepared, prepare
+from headwise.errors import DataError, FolderError
+from headwise.text.tokenizer import Tokenizer
+
+PAIRS = [(f"number {i} of many", f"Nummer {i} von vielen{'!' * (i % 7)}") for i in range(BLOCK + 300)]
+TOKENIZER = Tokenizer.learn(
+    [src for src, _ in PAIRS[:500]], [tgt for _, tgt in PAIRS[:500]], TokenizerConfig(vocab_size=300), 500, ["de"]
+)
+
+
+def corpus(folder: Path, pairs: list[tuple[str, str]], name: str = "train.tsv") -> Corpus:
+    (folder / name).write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs))
+    return Corpus(folder / name)
+
+
+def test_arrays_hold_what_the_tokenizer_gives(tmp_path):
+    """Over more than one block, two corpora, pairs without a side and pairs that are too long among them."""
+    first = corpus(tmp_path, [("", "leer"), *PAIRS, ("x" * 400, "kurz")])
+    second = corpus(tmp_path, [("the last", "der letzte"), ("blank", "  ")], "more.tsv")
+    prepared = prepare([first, second], TOKENIZER, tmp_path / "data", max_pieces=60, to="de")
+    assert (len(prepared), prepared.n_empty, prepared.n_long, prepared.begins) == (
+        len(PAIRS) + 1,
+        2,
+        1,
+        (0, len(PAIRS)),
+    )
+    for i in (0, 1, BLOCK - 2, BLOCK - 1, BLOCK, len(PAIRS) - 1):
+        src, tgt = PAIRS[i]
+        assert prepared.src[i].tolist() == TOKENIZER.encode_source([src], "de")[0]
+        assert prepared.tgt[i].tolist() == TOKENIZER.encode_target([tgt])[0]
+    assert TOKENIZER.decode(prepared.tgt[len(PAIRS)]) == "der letzte"
+    assert prepared.src.lengths()[0] == len(prepared.src[0])
+    assert isinstance(prepared.src.ids, np.memmap)
+
+
+def test_prepared_once(tmp_path):
+    pairs = corpus(tmp_path, PAIRS[:9])
+    prepare([pairs], TOKENIZER, tmp_path / "data")
+    before = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "data").iterdir()}
+    prepare([pairs], TOKENIZER, tmp_path / "data")
+    assert before == {file.name: file.stat().st_mtime_ns for file in (tmp_path / "data").iterdir()}
+
+
+def test_other_text_or_settings_are_not_mistaken_for_it(tmp_path):
+    pairs = corpus(tmp_path, PAIRS[:9])
+    prepare([pairs], TOKENIZER, tmp_path / "data")
+    for changed in ({"max_pieces": 255}, {"to": "de"}):
+        with pytest.raises(FolderError, match="was prepared from other text or with other settings"):
+            prepare([pairs], TOKENIZER, tmp_path / "data", **changed)
+    other = corpus(tmp_path, [*PAIRS[:8], ("number 8 of man", "y" + PAIRS[8][1])], "other.tsv")
+    with pytest.raises(FolderError, match="was prepared from other text"):
+        prepare([other], TOKENIZER, tmp_path / "data")
+
+
+def test_a_fault_leaves_nothing(tmp_path):
+    (tmp_path / "bad.tsv").write_bytes(b"fine\tgut\nb\xff\tschlecht\n")
+    with pytest.raises(DataError, match=r"bad.tsv, line 2, byte 2: 0xff is not UTF-8"):
+        prepare([Corpus(tmp_path / "bad.tsv")], TOKENIZER, tmp_path / "data")
+    assert os.listdir(tmp_path) == ["bad.tsv"]
+
+
+def test_damage_is_noticed(tmp_path):
+    prepare([corpus(tmp_path, PAIRS[:9])], TOKENIZER, tmp_path / "data")
+    os.truncate(tmp_path / "data" / "tgt.ids", 10)
+    with pytest.raises(DataError, match=r"holds no prepared data: tgt.ids has 10 bytes, not"):
+        open_prepared(tmp_path / "data")
+    facts = json.loads((tmp_path / "data" / "facts.json").read_text())
+    (tmp_path / "data" / "facts.json").write_text(json.dumps({**facts, "format_version": 0}))
+    with pytest.raises(DataError, match="prepared by another version"):
+        open_prepared(tmp_path / "data")
+    with pytest.raises(DataError, match="holds no prepared data"):
+        open_prepared(tmp_path)
+
+
+def test_nothing_but_empty_sides(tmp_path):
+    assert len(prepare([corpus(tmp_path, [("", "")])], TOKENIZER, tmp_path / "data")) == 0
