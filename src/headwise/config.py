@@ -170,6 +170,7 @@ class TrainConfig(Settings):
     adam_beta2: Probability = Field(default=0.98, description="Adam (5.3)")
     adam_eps: float = Field(default=1e-9, gt=0, le=1, description="Adam (5.3)")
     label_smoothing: Probability = Field(default=0.1, description="label smoothing (5.4)")
+    clip_norm: float = Field(default=0.0, ge=0, description="longest gradient of an update; 0 leaves it (as the paper)")
     save_every: int = Field(ge=1, description="updates between checkpoints")
     average_checkpoints: int = Field(default=5, ge=1, le=1000, description="last checkpoints averaged at the end (6.1)")
 

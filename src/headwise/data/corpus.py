@@ -5,10 +5,10 @@ return at a line's end are not part of the text.
 """
 
 import gzip
+import itertools
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 
 from headwise.errors import DataError, UnequalLines
@@ -36,7 +36,7 @@ class Corpus:
                 yield src, tgt
             return
         counts = {self.src: 0, self.tgt: 0}
-        for src, tgt in zip_longest(raw_lines(self.src), raw_lines(self.tgt)):
+        for src, tgt in itertools.zip_longest(raw_lines(self.src), raw_lines(self.tgt)):
             counts[self.src] += src is not None
             counts[self.tgt] += tgt is not None
             if counts[self.src] == counts[self.tgt]:
@@ -62,6 +62,12 @@ class Corpus:
             raise DataError(
                 f"{file}, line {number}, byte {error.start + 1}: 0x{byte:02x} is not UTF-8; convert the file"
             ) from None
+
+
+def spread(corpora: Sequence[Corpus], n_pairs: int, at_most: int) -> Iterator[tuple[str, str]]:
+    """Every k-th of `n_pairs` pairs, so that at most `at_most` are left, from all parts of all corpora."""
+    every = max(1, -(-n_pairs // at_most))
+    return itertools.islice(itertools.chain.from_iterable(corpus.pairs() for corpus in corpora), 0, None, every)
 
 
 def clean(line: bytes, number: int) -> bytes:

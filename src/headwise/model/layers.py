@@ -8,6 +8,7 @@ from torch.nn import functional as F
 from headwise.config import ModelConfig
 from headwise.model.attend import Attend
 from headwise.model.attention import MultiHeadAttention
+from headwise.model.dropout import Dropout
 from headwise.model.state import DecoderState
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
@@ -21,7 +22,7 @@ class FeedForward(nn.Module):
         self.w_1 = nn.Linear(config.d_model, config.d_ff)
         self.w_2 = nn.Linear(config.d_ff, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
-        self.dropout = nn.Dropout(config.ff_dropout)
+        self.dropout = Dropout(config.ff_dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """`(..., d_model)` -> `(..., d_model)`."""
@@ -34,7 +35,7 @@ class Residual(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(config.d_model, config.norm_eps)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.pre_norm = config.norm == "pre"
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:

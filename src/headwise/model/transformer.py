@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from headwise.config import ModelConfig
 from headwise.errors import InputError
 from headwise.model.attend import WAYS, Attend
+from headwise.model.dropout import Dropout
 from headwise.model.layers import DecoderLayer, EncoderLayer
 from headwise.model.masks import causal_keep, padding_keep
 from headwise.model.positions import added_positions
@@ -94,7 +95,7 @@ class Transformer(nn.Module):
         if config.share_embeddings != "three-way":
             self.src_embedding = nn.Embedding(config.src_vocab_size, config.d_model)
         self.positions = added_positions(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.encoder = Encoder(config, ways["encoder"])
         self.decoder = Decoder(config, ways["decoder"], ways["cross"])
         self.output = Output(config)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwise.data.corpus import Corpus, raw_lines
+from headwise.data.corpus import Corpus, raw_lines, spread
 from headwise.errors import DataError, UnequalLines
 
 
@@ -69,6 +69,17 @@ def test_unequal_files_are_counted_to_the_end(src, tgt, counts, tmp_path):
         f"{tmp_path / 'src'} has {counts[0]} lines, {tmp_path / 'tgt'} has {counts[1]}: "
         "parallel files must match line by line"
     )
+
+
+def test_spread_takes_from_everywhere(tmp_path):
+    files = write(
+        tmp_path,
+        a="".join(f"{i}\t\n" for i in range(70)).encode(),
+        b="".join(f"{i}\t\n" for i in range(70, 100)).encode(),
+    )
+    corpora = [Corpus(files["a"]), Corpus(files["b"])]
+    assert [src for src, _ in spread(corpora, 100, 30)] == [str(i) for i in range(0, 100, 4)]
+    assert len(list(spread(corpora, 100, 100))) == 100
 
 
 def test_what_is_no_utf8_is_named_by_file_line_and_byte(tmp_path):

@@ -3,9 +3,9 @@
 import math
 
 from torch import Tensor
-from torch.nn import functional as F
 
 from headwise.model.attend.contract import Attend
+from headwise.model.dropout import dropout as drop
 
 
 class Reference(Attend):
@@ -20,4 +20,4 @@ class Reference(Attend):
         if keep is not None:
             scores = scores.masked_fill(~keep, -math.inf)
         weights = scores.softmax(dim=-1)
-        return F.dropout(weights, dropout) @ v if dropout else weights @ v, weights
+        return drop(weights, dropout) @ v, weights

@@ -1,0 +1,1 @@
+"""Training (5): loss, schedule, optimizer and the loop that learns."""
