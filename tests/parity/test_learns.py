@@ -22,7 +22,8 @@ TASKS = {
 }
 SETTINGS = [
     "tokenizer.kind=characters", "model.n_encoder_layers=2", "model.n_decoder_layers=2", "model.d_model=64",
-    "model.d_ff=128", "model.dropout=0.0", "train.peak_lr=0.003", "train.warmup_steps=150", "data.batch_tokens=2500",
+    "model.d_ff=128", "model.dropout=0.0", "train.peak_lr=0.002", "train.warmup_steps=100", "train.adam_beta2=0.999",
+    "data.batch_tokens=1000",
 ]  # fmt: skip
 
 
@@ -45,7 +46,7 @@ def test_learns(task, tmp_path):
     batches = Batches(prepare([corpus], tokenizer, tmp_path / "data"), config.data.batch_tokens, seed=1)
     model = Transformer(config.model.model_copy(update={"vocab_size": tokenizer.vocab_size}))
     for update in learn(model, make_optimizer(model, config.train), batches.after(Position()), config.train):
-        if update.step == STEPS[task]:
+        if update.step == 900:
             break
 
     ids = [torch.tensor(row) for row in tokenizer.encode_source(unseen)]
@@ -56,6 +57,3 @@ def test_learns(task, tmp_path):
     right = sum(tokenizer.decode(one.ids) == TASKS[task](text) for one, text in zip(found, unseen, strict=True))
     assert len(unseen) == 500
     assert right / len(unseen) >= 0.99, f"{right} of {len(unseen)}, loss {update.nll:.4f}"
-
-
-STEPS = {"copy": 600, "reverse": 600, "sort": 600}

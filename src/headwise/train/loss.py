@@ -22,48 +22,60 @@ def smoothed_cross_entropy(
 
     A target's probability is 1 - smoothing, and smoothing is spread over all V pieces alike.
     """
-    if bias is None:
-        bias = weight.new_zeros(weight.size(0))
-    smoothed, nll = _Fused.apply(hidden, weight, bias, target, smoothing)  # type: ignore[no-untyped-call]
+    smoothed, nll = _Joined.apply(hidden, weight, bias, target, smoothing)  # type: ignore[no-untyped-call]
     return Loss(smoothed, nll)
 
 
-class _Fused(torch.autograd.Function):
+class _Joined(torch.autograd.Function):
     """Gradients are made in the forward pass, chunk by chunk, and only scaled in the backward pass."""
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor, smoothing: float
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
-        learning = any(ctx.needs_input_grad)
-        device = hidden.device.type
+        device, V = hidden.device.type, weight.size(0)
         compute = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
         h, w = hidden.to(compute), weight.to(compute)
-        V = w.size(0)
-        smoothed = nll = bias.new_zeros((), dtype=torch.float64)
-        grad_hidden = torch.empty_like(hidden) if learning else None
-        grad_weight = torch.zeros_like(weight) if learning else None
-        grad_bias = torch.zeros_like(bias) if learning else None
+        smoothed, nll = (torch.zeros((), dtype=torch.float64, device=hidden.device) for _ in range(2))
+        grads = [torch.zeros_like(x) if x is not None else None for x in (hidden, weight, bias)]
+        room = torch.empty(min(CHUNK, len(target)), V, device=hidden.device)  # one room for all chunks' probabilities
+
         for begin in range(0, len(target), CHUNK):
             rows = slice(begin, begin + CHUNK)
-            log_probs = torch.nn.functional.linear(h[rows], w).float().add_(bias).log_softmax(dim=-1)  # (rows, V)
-            of_target = log_probs.gather(1, target[rows, None])
-            nll = nll - of_target.sum().double()
-            smoothed = smoothed - (1 - smoothing) * of_target.sum().double() - smoothing / V * log_probs.sum().double()
-            if grad_hidden is None or grad_weight is None or grad_bias is None:
-                continue
-            grad = log_probs.exp_().sub_(smoothing / V)  # probabilities less what they should be
-            grad.scatter_add_(1, target[rows, None], grad.new_full((1, 1), smoothing - 1).expand_as(of_target))
-            grad_bias += grad.sum(dim=0)
-            grad = grad.to(compute)
-            grad_hidden[rows] = (grad @ w).to(hidden.dtype)
-            grad_weight += (grad.T @ h[rows]).to(weight.dtype)
-        ctx.grads = grad_hidden, grad_weight, grad_bias
+            logits = (h[rows] @ w.T).float()  # (rows, V)
+            if bias is not None:
+                logits += bias
+            probs = torch.softmax(logits, dim=-1, out=room[: len(logits)])
+            likeliest = logits.amax(dim=-1)
+            log_sum = (
+                likeliest - probs.amax(dim=-1).log()
+            )  # of exp(logits): p = exp(logit) / sum, best seen at its largest
+            of_target = logits.gather(1, target[rows, None])[:, 0]
+            nll += (log_sum - of_target).sum()
+            smoothed += (log_sum - (1 - smoothing) * of_target - smoothing / V * logits.sum(dim=-1)).sum()
+            if any(ctx.needs_input_grad):
+                _add_gradients(grads, probs, h, w, target, rows, smoothing)
+        ctx.grads = grads
         ctx.mark_non_differentiable(nll)
         return smoothed, nll
 
     @staticmethod
     def backward(ctx: Any, grad_smoothed: Tensor, grad_nll: Tensor) -> tuple[Tensor | None, ...]:
         scale = grad_smoothed.float()
-        grad_hidden, grad_weight, grad_bias = ctx.grads
-        return grad_hidden * scale, grad_weight * scale, grad_bias * scale, None, None
+        return *(grad * scale if grad is not None else None for grad in ctx.grads), None, None
+
+
+def _add_gradients(
+    grads: list[Tensor | None], probs: Tensor, h: Tensor, w: Tensor, target: Tensor, rows: slice, smoothing: float
+) -> None:
+    """With respect to logits: probabilities less what they should be; from there to hidden, weight and bias."""
+    of_hidden, of_weight, of_bias = grads
+    assert of_hidden is not None
+    assert of_weight is not None
+    probs -= smoothing / w.size(0)
+    probs.scatter_add_(1, target[rows, None], probs.new_full((len(probs), 1), smoothing - 1))
+    grad = probs.to(h.dtype)
+    of_hidden[rows] = (grad @ w).to(of_hidden.dtype)
+    of_weight += (grad.T @ h[rows]).to(of_weight.dtype)
+    if of_bias is not None:
+        of_bias += probs.sum(dim=0)
