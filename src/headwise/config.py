@@ -151,7 +151,7 @@ class DataConfig(Settings):
     """Batches (5.1)."""
 
     batch_tokens: int = Field(
-        ge=1, le=10_000_000, description="target pieces in one update, about as many source pieces"
+        ge=1, le=10_000_000, description="pieces on either side of a batch at most, padding included"
     )
 
 

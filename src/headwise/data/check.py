@@ -63,9 +63,9 @@ class Finding:
         """What to do about it."""
         return LOOKED_FOR[self.kind][1]
 
-    def add(self, where: str, count: int = 1) -> None:
+    def add(self, where: str) -> None:
         """Found once more."""
-        self.count += count
+        self.count += 1
         if len(self.where) < N_SHOWN:
             self.where.append(where)
 
@@ -90,7 +90,7 @@ class Report:
 
 
 def check_corpora(train: Sequence[Corpus], dev: Sequence[Corpus] = ()) -> Report:
-    """Read everything once, in memory of a few bytes a pair, and report."""
+    """Look at every line, in memory of a few bytes a pair, and report."""
     report = Report()
     languages = Languages()
     dev_hashes = set()
@@ -132,7 +132,6 @@ def _checked(corpus: Corpus, report: Report) -> Iterator[tuple[int, str, str]]:
     """The pairs of a corpus that have two sides, with their line numbers; everything else goes into the report."""
     found = report.findings
     files = (corpus.src, corpus.tgt or corpus.src)
-    number = 0
     try:
         for number, raw in enumerate(corpus.raw_pairs(), start=1):
             texts = []
@@ -164,7 +163,7 @@ def _look_at(corpus: Corpus, number: int, texts: list[str], found: dict[str, Fin
         found["ratio"].add(place)
     if texts[0] == texts[1]:
         found["same"].add(place)
-    both = f"{texts[0]}\t{texts[1]}"
+    both = f"{texts[0]} {texts[1]}"
     if not both.isprintable():  # rules out nearly every line at once
         if CONTROL.search(both):
             found["control"].add(place)
