@@ -11,4 +11,4 @@ test:
 	$(PYTHON) -m pytest
 
 bench:
-	for script in benchmarks/*_speed.py benchmarks/data_memory.py benchmarks/startup.py; do $(PYTHON) $$script || exit 1; done
+	for name in attend_speed data_memory startup train_speed; do $(PYTHON) benchmarks/$$name.py || exit 1; done

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
-Samples = dict[str, list[float]]  # case -> seconds
+Samples = dict[str, list[float]]  # case -> what was measured, in the unit that the case names, else seconds
 
 
 def timed(work: Callable[[], object], repeats: int, warmup: int = 2) -> list[float]:
@@ -41,7 +41,7 @@ def alternate(script: str, contestants: Sequence[str], rounds: int) -> dict[str,
 
 
 def report(script: str, samples: dict[str, Samples], settings: dict[str, Any]) -> None:
-    """Write the raw samples with medians, spread, machine and versions to results/<script>.json."""
+    """Write raw samples, medians and spread, machine and versions to results/<script>.json."""
     medians = {
         name: {
             case: {"median": statistics.median(seconds), "min": min(seconds), "max": max(seconds), "n": len(seconds)}
@@ -51,7 +51,7 @@ def report(script: str, samples: dict[str, Samples], settings: dict[str, Any]) -
     }
     machine = {"cores": len(os.sched_getaffinity(0)), "processor": _processor(), "python": platform.python_version()}
     versions = {name: _version(name) for name in ("headwise", "torch", "numpy", "typer", "pydantic")}
-    content = {"settings": settings, "machine": machine, "versions": versions, "seconds": medians, "samples": samples}
+    content = {"settings": settings, "machine": machine, "versions": versions, "summary": medians, "samples": samples}
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{Path(script).stem}.json").write_text(json.dumps(content, indent=1) + "\n")
 

@@ -68,6 +68,8 @@ class Batches:
         """Endlessly, from a position on."""
         for epoch in range(position.epoch, 2**62):
             plan = self.epoch(epoch)
+            if not plan:
+                raise DataError(f"the weights {list(self.weights)} leave no pair in an epoch")
             first = position.batch if epoch == position.epoch else 0
             for i in range(first, len(plan)):
                 yield self.load(plan[i], Position(epoch, i))

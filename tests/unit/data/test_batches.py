@@ -105,6 +105,11 @@ def test_a_weight_is_how_often_a_corpus_stands_in_an_epoch():
     } == {1}
 
 
+def test_weights_that_leave_nothing_are_refused():
+    with pytest.raises(DataError, match=r"the weights \[0.0\] leave no pair in an epoch"):
+        next(Batches(prepared([(5, 5)] * 3), 50, 1, weights=[0.0]).after(Position()))
+
+
 def test_no_pairs_no_batches():
     with pytest.raises(DataError, match="no pairs are left"):
         Batches(prepared([]), 50, 1)

@@ -7,7 +7,7 @@ from headwise.model.attend.contract import Attend
 from headwise.model.attend.fused import Fused
 from headwise.model.attend.reference import Reference
 
-# On a CPU the kernel pays from about this many keys on, and never for a single query; benchmarks/attend_speed.py
+# On a CPU the kernel pays from about here on for whole sentences, and never for one query: benchmarks/attend_speed.py
 CPU_FUSED_FROM_KEYS = 64
 
 
