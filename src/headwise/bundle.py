@@ -50,8 +50,11 @@ class Bundle:
     card: str | None = field(default=None, repr=False)
     stored: Stored = "float32"
 
-    def write(self, folder: Path | str) -> None:
-        """Write a new folder, whole or not at all; an existing one is never touched."""
+    def write(self, folder: Path | str, more: Mapping[str, bytes] | None = None) -> None:
+        """Write a new folder, whole or not at all; an existing one is never touched.
+
+        `more` are files that are no part of the model, by their names in the folder.
+        """
         folder = Path(folder)
         problems = mismatches(self.config, self.weights)
         if problems:
@@ -61,7 +64,8 @@ class Bundle:
         contents[WEIGHTS] = safetensors.numpy.save(_pack(self.weights, self.stored))
         contents[MANIFEST] = _manifest(contents)
         with new_folder(folder) as unfinished:
-            for name, data in contents.items():
+            for name, data in {**contents, **(more or {})}.items():
+                (unfinished / name).parent.mkdir(exist_ok=True)
                 (unfinished / name).write_bytes(data)
 
     @classmethod
@@ -85,6 +89,19 @@ class Bundle:
         if problems:
             raise ParameterMismatch("\n".join([f"{folder / WEIGHTS} does not fit its {CONFIG}:", *problems]))
         return cls(config, weights, texts.get(TOKENIZER), texts.get(CARD), stored)
+
+
+def find_model(path: Path | str) -> Path:
+    """The model folder at `path`: itself, or of a run its model, or its newest checkpoint while it has none."""
+    path = Path(path)
+    if (path / MANIFEST).is_file() or not (path / "run.toml").is_file():
+        return path
+    if (path / "model" / MANIFEST).is_file():
+        return path / "model"
+    checkpoints = sorted(path.glob(f"checkpoints/step-*/{MANIFEST}"))
+    if not checkpoints:
+        raise NotABundle(f"the run in {path} has no checkpoint yet; go on with: headwise train --out {path}")
+    return checkpoints[-1].parent
 
 
 def mismatches(config: RunConfig, weights: Mapping[str, Array]) -> list[str]:

@@ -144,40 +144,100 @@ class TokenizerConfig(Settings):
         description="pieces to learn, by the number of pairs unless given; 'characters' has as many as it saw",
     )
     joint: bool = Field(default=True, description="one vocabulary for source and target")
+    bpe_dropout: Probability = Field(default=0.0, description="merges left out when training text is cut, for 'bpe'")
+    n_samples: int = Field(
+        default=1, ge=1, le=100, description="ways in which each training text is cut, one an epoch, with bpe_dropout"
+    )
     normalise: Literal["nfc", "none"] = Field(default="nfc", description="Unicode normalisation before anything else")
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.bpe_dropout and self.kind != "bpe":
+            raise ValueError(f"bpe_dropout goes with kind = 'bpe', not '{self.kind}'")
+        if (self.bpe_dropout > 0) != (self.n_samples > 1):
+            raise ValueError("bpe_dropout and n_samples go together: give both, such as 0.1 and 10, or neither")
+        return self
+
+
+class CorpusConfig(Settings):
+    """One corpus: two files side by side, or one of source TAB target."""
+
+    src: str | None = Field(default=None, description="source, a sentence a line, plain or gzip")
+    tgt: str | None = Field(default=None, description="its target, line by line")
+    pairs: str | None = Field(default=None, description="source TAB target, instead of both")
+    weight: float = Field(default=1.0, gt=0, le=1000, description="how often it stands in an epoch")
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if (self.src is None, self.tgt is None, self.pairs is None) not in {(False, False, True), (True, True, False)}:
+            raise ValueError("a corpus is src and tgt, or pairs")
+        return self
 
 
 class DataConfig(Settings):
-    """Batches (5.1)."""
+    """Text and batches (5.1)."""
 
+    source_lang: str = Field(default="und", description="code of the source language, such as en")
+    target_lang: str = Field(default="und", description="code of the target language")
     batch_tokens: int = Field(
         ge=1, le=10_000_000, description="pieces on either side of a batch at most, padding included"
     )
+    max_pieces: int = Field(default=256, ge=2, le=65_536, description="longer pairs are left out of training")
+    train: list[CorpusConfig] = Field(default=[], description="what is learned from")
+    dev: list[CorpusConfig] = Field(default=[], description="what is validated on; 1 % of train where there is none")
 
 
 class TrainConfig(Settings):
     """The training recipe (5)."""
 
     max_steps: int = Field(ge=1, description="updates in all (5.2)")
+    max_epochs: int | None = Field(default=None, ge=1, description="times through the data at most")
+    max_minutes: float | None = Field(default=None, gt=0, description="minutes of training at most, over all sittings")
+    init: str | None = Field(default=None, description="model folder to begin from, instead of random weights")
+    seed: int = Field(default=1, ge=0, lt=2**31, description="of first weights, order of batches, dropout")
+    precision: Literal["auto", "float32", "bfloat16"] = Field(
+        default="auto", description="of matrix products; auto is bfloat16 where the machine has it"
+    )
     warmup_steps: int = Field(ge=1, description="updates over which the learning rate rises (5.3)")
-    schedule: Literal["paper", "inverse-sqrt"] = Field(
-        default="paper", description="Equation 3, or the same curve through a chosen peak_lr"
+    schedule: Literal["paper", "inverse-sqrt", "cosine", "linear", "constant"] = Field(
+        default="paper",
+        description="Equation 3; its curve through peak_lr; or from peak_lr to 0 at max_steps; or peak_lr kept",
     )
     peak_lr: float | None = Field(
-        default=None, gt=0, le=1, description="learning rate at the end of warm-up, for 'inverse-sqrt'"
+        default=None, gt=0, le=1, description="learning rate at the end of warm-up, for all schedules but 'paper'"
     )
     adam_beta1: Probability = Field(default=0.9, description="Adam (5.3)")
     adam_beta2: Probability = Field(default=0.98, description="Adam (5.3)")
     adam_eps: float = Field(default=1e-9, gt=0, le=1, description="Adam (5.3)")
     label_smoothing: Probability = Field(default=0.1, description="label smoothing (5.4)")
     clip_norm: float = Field(default=0.0, ge=0, description="longest gradient of an update; 0 leaves it (as the paper)")
+    accumulate: int = Field(default=1, ge=1, le=10_000, description="batches of an update")
+    r_drop: float = Field(default=0.0, ge=0, le=100, description="R-Drop's alpha; 0 is off, 5 is its paper's")
+    ema_decay: Probability = Field(default=0.0, description="moving average of the weights, kept a step; 0 is off")
+    log_every: int = Field(default=20, ge=1, description="updates between lines of log.jsonl")
+    validate_every: int = Field(default=500, ge=1, description="updates between validations")
+    decode_dev: int = Field(default=1000, ge=0, description="dev sentences translated at each validation; 0 is none")
+    metric: Literal["loss", "bleu", "chrf"] = Field(default="loss", description="what 'better' means on dev")
+    patience: int = Field(default=0, ge=0, description="validations without a better one before stopping; 0 is never")
     save_every: int = Field(ge=1, description="updates between checkpoints")
-    average_checkpoints: int = Field(default=5, ge=1, le=1000, description="last checkpoints averaged at the end (6.1)")
+    keep_checkpoints: int = Field(default=5, ge=1, le=1000, description="checkpoints kept, or as many as are averaged")
+    average_checkpoints: int = Field(default=5, ge=1, le=1000, description="checkpoints averaged at the end (6.1)")
+    average: Literal["last", "best"] = Field(default="last", description="the last ones (6.1), or the best by metric")
+    tensorboard: bool = Field(default=False, description="write curves for TensorBoard too; needs headwise[track]")
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        if (self.schedule == "inverse-sqrt") != (self.peak_lr is not None):
-            raise ValueError("peak_lr goes with schedule = 'inverse-sqrt', and only with it")
+        problems = []
+        if (self.schedule == "paper") != (self.peak_lr is None):
+            problems.append("peak_lr goes with every schedule but 'paper', which has a peak of its own")
+        if self.schedule in ("cosine", "linear") and self.warmup_steps >= self.max_steps:
+            problems.append(f"warmup_steps ({self.warmup_steps}) leaves nothing of max_steps ({self.max_steps})")
+        if self.average == "best" and self.save_every % self.validate_every:
+            problems.append("average = 'best' needs a validation at each save: save_every a multiple of validate_every")
+        if self.metric != "loss" and not self.decode_dev:
+            problems.append(f"metric '{self.metric}' needs decode_dev of at least 1")
+        if problems:
+            raise ValueError("\n".join(problems))
         return self
 
 
@@ -205,27 +265,50 @@ class RunConfig(Settings):
     train: TrainConfig
     search: SearchConfig = SearchConfig()
 
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if not self.tokenizer.joint and self.model.share_embeddings == "three-way":
+            raise ValueError(
+                "tokenizer.joint is false, so there is no matrix to share three ways: "
+                "set model.share_embeddings to 'two-way' or 'none'"
+            )
+        return self
 
+
+CORPORA = ("data.train", "data.dev")  # lists of CorpusConfig
 S = TypeVar("S", bound=Settings)
 
 
-def load_config(preset: str | None = None, file: Path | None = None, overrides: Sequence[str] = ()) -> RunConfig:
-    """The whole configuration: preset < run file < overrides ("a.b=c"); a run file may name its preset."""
-    layers: list[tuple[str, dict[str, Any]]] = []
+def load_config(
+    preset: str | None = None,
+    file: Path | None = None,
+    overrides: Sequence[str] = (),
+    flags: Mapping[str, Any] | None = None,
+    base: Mapping[str, Any] | None = None,
+) -> RunConfig:
+    """The whole configuration: preset < run file < flags < overrides ("a.b=c"); a run file may name its preset.
+
+    Without a preset, `base` may stand in for it.
+    """
+    layers: list[tuple[str, Mapping[str, Any]]] = []
     if file is not None:
-        content = _read_toml(file)
+        content = dict(read_run_file(file))
         named = content.pop("preset", None)
+        content.pop("out", None)
         preset = preset or named
         layers.append((f"in {file}", content))
     if preset is not None:
         layers.insert(0, (f"in preset '{preset}'", read_preset(preset)))
+    elif base is not None:
+        layers.insert(0, ("in the model to begin from", base))
+    layers.append(("from the flags", flags or {}))
     layers += [("from --set", parse_override(override)) for override in overrides]
 
     merged: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for origin, layer in layers:
         _merge(merged, layer)
-        origins.update({path: origin for path in _paths(layer)})
+        origins.update({path: origin for path in paths_of(layer)})
     return check(RunConfig, merged, origins, where=f"in {file}" if file else "here")
 
 
@@ -274,6 +357,18 @@ def known_settings(settings: type[Settings] = RunConfig, prefix: str = "") -> di
     return known
 
 
+def settings_of(config: Settings, prefix: str = "") -> dict[str, Any]:
+    """Every setting's value by its dotted path."""
+    values: dict[str, Any] = {}
+    for name in type(config).model_fields:
+        value = getattr(config, name)
+        if isinstance(value, Settings):
+            values |= settings_of(value, f"{prefix}{name}.")
+        else:
+            values[f"{prefix}{name}"] = value
+    return values
+
+
 def check(settings: type[S], raw: object, origins: Mapping[str, str] | None = None, where: str = "here") -> S:
     """`raw` as settings, or a ConfigError that names every fault, its dotted path and where it came from."""
     try:
@@ -286,6 +381,7 @@ def _config_error(
     error: ValidationError, settings: type[Settings], origins: Mapping[str, str], where: str
 ) -> ConfigError:
     known = list(known_settings(settings))
+    known += [f"{path}.{name}" for path in known for name in CorpusConfig.model_fields if path in CORPORA]
     known += sorted({path.rpartition(".")[0] for path in known} - {""})  # sections may be misspelt too
     lines = [
         line
@@ -312,7 +408,7 @@ KINDS = {  # pydantic's name of a wrong kind -> what it should be
 
 def _explain(detail: ErrorDetails, known: list[str], origins: Mapping[str, str], where: str) -> Iterator[str]:
     """One pydantic error in our words."""
-    path = ".".join(str(part) for part in detail["loc"])
+    path = ".".join(str(part) for part in detail["loc"] if isinstance(part, str))
     origin = origins.get(path, where)
     value, context = detail["input"], detail.get("ctx", {})
     match detail["type"]:
@@ -356,7 +452,8 @@ def hint(name: str, known: Sequence[str]) -> str:
     return f"; did you mean '{nearest}'?" if nearest and likeness(nearest) >= 0.7 else ""
 
 
-def _read_toml(file: Path) -> dict[str, Any]:
+def read_run_file(file: Path) -> dict[str, Any]:
+    """What stands in a run file, unchecked."""
     try:
         return tomllib.loads(file.read_bytes().decode("utf-8"))
     except FileNotFoundError:
@@ -379,8 +476,9 @@ def _merge(base: dict[str, Any], layer: Mapping[str, Any]) -> None:
             base[key] = value
 
 
-def _paths(layer: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def paths_of(layer: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """The dotted path of everything in nested settings, sections included."""
     for key, value in layer.items():
         yield f"{prefix}{key}"
         if isinstance(value, dict):
-            yield from _paths(value, f"{prefix}{key}.")
+            yield from paths_of(value, f"{prefix}{key}.")

@@ -7,11 +7,14 @@ HeadwiseError                 what the user can mend; the command line prints it
 ├── FolderError               a folder that cannot be written
 ├── InputError                ids or texts that the model cannot take
 ├── MissingExtra              an optional library is not installed
+├── TrainingError             training cannot go on
 └── BundleError               a model folder that cannot be read
     ├── NotABundle            there is no model folder of headwise there
     ├── BundleDamaged         a file is missing, truncated or altered
     ├── BundleVersion         written in a format that this version does not read
     └── ParameterMismatch     the weights are not those of the configuration
+
+Interrupted                   a signal came; no fault, so it is none of these
 """
 
 
@@ -46,6 +49,10 @@ class MissingExtra(HeadwiseError):
         super().__init__(f"this needs {library}, which is not installed; pip install 'headwise[{extra}]'")
 
 
+class TrainingError(HeadwiseError):
+    """Training cannot go on."""
+
+
 class BundleError(HeadwiseError):
     """A model folder cannot be read, or its weights cannot be stored."""
 
@@ -64,3 +71,11 @@ class BundleVersion(BundleError):
 
 class ParameterMismatch(BundleError):
     """The weights are not those that the configuration asks for."""
+
+
+class Interrupted(BaseException):
+    """A signal came; `number` says which."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number

@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from headwise.data.check import Report
-    from headwise.data.corpus import Corpus
 
 
 def check(
@@ -28,10 +25,13 @@ def check(
     """
     import json
 
+    from headwise.cli.corpora import corpora
     from headwise.data.check import check_corpora
+    from headwise.data.corpus import Corpus
     from headwise.errors import InputError
 
-    train, dev = _corpora(src, tgt, pairs, ""), _corpora(dev_src, dev_tgt, dev_pairs, "dev-")
+    train = [Corpus.of(corpus) for corpus in corpora(src, tgt, pairs)]
+    dev = [Corpus.of(corpus) for corpus in corpora(dev_src, dev_tgt, dev_pairs, "dev-")]
     if not train:
         raise InputError("nothing to check: give --src and --tgt, or --pairs")
     report = check_corpora(train, dev)
@@ -42,21 +42,6 @@ def check(
     else:
         _draw(report)
     return 2 if report.n_errors else 0
-
-
-def _corpora(
-    src: list[Path] | None, tgt: list[Path] | None, pairs: list[Path] | None, prefix: str
-) -> "Sequence[Corpus]":
-    from headwise.data.corpus import Corpus
-    from headwise.errors import InputError
-
-    sources, targets = src or [], tgt or []
-    if len(sources) != len(targets):
-        raise InputError(
-            f"--{prefix}src is given {len(sources)} times and --{prefix}tgt {len(targets)} times: they go together"
-        )
-    both = [Corpus(a, b) for a, b in zip(sources, targets, strict=True)]
-    return [*both, *(Corpus(file) for file in pairs or [])]
 
 
 def _draw(report: "Report") -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def info(
     what: Annotated[
-        str, typer.Argument(metavar="PRESET_OR_MODEL", help="A preset, a run file (.toml) or a model folder.")
+        str, typer.Argument(metavar="PRESET_OR_MODEL", help="A preset, a run file (.toml), a model or run folder.")
     ],
     overrides: Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change a setting.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False,
@@ -51,9 +51,9 @@ def _find(what: str, overrides: "Sequence[str]") -> "tuple[RunConfig, str | None
         )
     if overrides:
         raise InputError(f"--set changes presets and run files; {what} is a saved model")
-    from headwise.bundle import Bundle
+    from headwise.bundle import Bundle, find_model
 
-    bundle = Bundle.read(Path(what))
+    bundle = Bundle.read(find_model(what))
     return bundle.config, bundle.stored
 
 

@@ -9,10 +9,20 @@ from typer.exceptions import Abort, Exit, TyperException
 
 from headwise import __version__
 from headwise.cli.data import check
+from headwise.cli.evaluate import evaluate
 from headwise.cli.info import info
-from headwise.errors import HeadwiseError
+from headwise.cli.train import train, write_run_file
+from headwise.cli.translate import translate
+from headwise.errors import HeadwiseError, Interrupted
 
-COMMANDS: dict[str, Callable[..., int | None]] = {"data check": check, "info": info}
+COMMANDS: dict[str, Callable[..., int | None]] = {
+    "train": train,
+    "translate": translate,
+    "evaluate": evaluate,
+    "info": info,
+    "init": write_run_file,
+    "data check": check,
+}
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 groups = {"data": typer.Typer(no_args_is_help=True, help="Look at parallel text.")}
@@ -37,7 +47,7 @@ def _root(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one command; 0 done, 1 our fault, 2 the user's, 130 interrupted."""
+    """Run one command; 0 done, 1 our fault, 2 the user's, 130 and 143 for signals."""
     debug = "--debug" in arguments
     try:
         code = app(list(arguments) or ["--help"], prog_name="headwise", standalone_mode=False)
@@ -50,6 +60,8 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     except (Abort, KeyboardInterrupt):
         return 130
+    except Interrupted as signal:
+        return 128 + signal.number
     except (BrokenPipeError, SystemExit):  # the reader of a pipe has left, which typer and rich turn into an exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

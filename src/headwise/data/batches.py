@@ -1,7 +1,7 @@
 """Batches of about equal cost and little padding, shuffled by seed and epoch; the position is two integers."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,9 @@ class Position(NamedTuple):
     batch: int = 0
 
 
+START = Position()
+
+
 @dataclass(frozen=True)
 class Batch:
     """Pairs side by side, padded on the right, as the model takes them."""
@@ -29,11 +32,21 @@ class Batch:
     tgt_out: Array  # (B, T_tgt), ends with eos
     pairs: Array  # (B,), which pairs of the prepared data these are
     position: Position
+    after: Position = START  # what comes next
 
     @property
     def n_tokens(self) -> int:
         """Target pieces that are no padding."""
         return int(np.count_nonzero(self.tgt_out != PAD_ID))
+
+    def share(self, rank: int, n_ranks: int) -> "Batch":
+        """Every n-th pair, for one of several processes; where none is left, one whose target is all padding."""
+        if n_ranks == 1:
+            return self
+        rows = slice(rank, None, n_ranks)
+        if rank < len(self.pairs):
+            return replace(self, src=self.src[rows], tgt_in=self.tgt_in[rows], tgt_out=self.tgt_out[rows])
+        return replace(self, src=self.src[:1], tgt_in=self.tgt_in[:1], tgt_out=np.full_like(self.tgt_out[:1], PAD_ID))
 
 
 class Batches:
@@ -49,9 +62,12 @@ class Batches:
         self._src_lengths, self._tgt_lengths = prepared.src.lengths(), prepared.tgt.lengths()
 
     def epoch(self, number: int) -> list[Array]:
-        """The pairs of each batch of an epoch, in the order in which they come."""
+        """The pairs of each batch of an epoch, in the order in which they come.
+
+        A number past the last pair stands for the same pairs, cut into pieces in another way.
+        """
         random = np.random.default_rng([self.seed, number])
-        chosen = self._chosen(random)
+        chosen = self._chosen(random) + number % self.prepared.n_samples * len(self.prepared)
         if self.shuffle:
             chosen = random.permutation(chosen)
         src, tgt = self._src_lengths[chosen], self._tgt_lengths[chosen]
@@ -64,24 +80,25 @@ class Batches:
             batches = [batches[i] for i in random.permutation(len(batches))]
         return batches
 
-    def after(self, position: Position) -> Iterator[Batch]:
-        """Endlessly, from a position on."""
-        for epoch in range(position.epoch, 2**62):
+    def after(self, position: Position, max_epochs: int | None = None) -> Iterator[Batch]:
+        """From a position on, endlessly or for so many epochs in all."""
+        for epoch in range(position.epoch, max_epochs or 2**62):
             plan = self.epoch(epoch)
             if not plan:
                 raise DataError(f"the weights {list(self.weights)} leave no pair in an epoch")
             first = position.batch if epoch == position.epoch else 0
             for i in range(first, len(plan)):
-                yield self.load(plan[i], Position(epoch, i))
+                last = i + 1 == len(plan)
+                yield self.load(plan[i], Position(epoch, i), Position(epoch + last, 0 if last else i + 1))
 
-    def load(self, pairs: Array, position: Position) -> Batch:
+    def load(self, pairs: Array, position: Position = START, after: Position = START) -> Batch:
         """These pairs as padded arrays."""
         src, tgt_out = _padded(self.prepared.src, pairs), _padded(self.prepared.tgt, pairs)
         tgt_in = np.full_like(tgt_out, PAD_ID)
         tgt_in[:, 0], tgt_in[:, 1:] = BOS_ID, tgt_out[:, :-1]
         ends = self._tgt_lengths[pairs]  # the end is not fed back
         tgt_in[np.arange(tgt_in.shape[1]) >= ends[:, None]] = PAD_ID
-        return Batch(src, tgt_in, tgt_out, pairs, position)
+        return Batch(src, tgt_in, tgt_out, pairs, position, after)
 
     def padding(self, number: int = 0) -> float:
         """The share of an epoch's cells, both sides, that are padding."""

@@ -5,12 +5,15 @@ return at a line's end are not part of the text.
 """
 
 import gzip
+import hashlib
+import heapq
 import itertools
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from headwise.config import CorpusConfig
 from headwise.errors import DataError, UnequalLines
 
 BOM, GZIP = b"\xef\xbb\xbf", b"\x1f\x8b"
@@ -18,10 +21,21 @@ BOM, GZIP = b"\xef\xbb\xbf", b"\x1f\x8b"
 
 @dataclass(frozen=True)
 class Corpus:
-    """Where pairs come from: `src` and `tgt` line by line, or `src` alone with a tab in each line."""
+    """Where pairs come from: `src` and `tgt` line by line, or `src` alone with a tab in each line.
+
+    `part` leaves only the pairs whose hash lies between two numbers, the first included.
+    """
 
     src: Path
     tgt: Path | None = None
+    part: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, config: CorpusConfig) -> "Corpus":
+        """The one that the settings name."""
+        if config.pairs is not None:
+            return cls(Path(config.pairs))
+        return cls(Path(config.src or ""), Path(config.tgt or ""))
 
     @property
     def name(self) -> str:
@@ -49,7 +63,10 @@ class Corpus:
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """Both sides of each line as text; bytes that are no UTF-8 are a DataError."""
+        begin, end = self.part or (0, 2**64)
         for number, (src, tgt) in enumerate(self.raw_pairs(), start=1):
+            if self.part and not begin <= pair_hash(src, tgt) < end:
+                continue
             yield self.decode(src, number, self.src), self.decode(tgt, number, self.tgt or self.src)
 
     @staticmethod
@@ -62,6 +79,34 @@ class Corpus:
             raise DataError(
                 f"{file}, line {number}, byte {error.start + 1}: 0x{byte:02x} is not UTF-8; convert the file"
             ) from None
+
+
+def pair_hash(src: bytes, tgt: bytes) -> int:
+    """A number below 2**64 that is the same for the same text, everywhere and always."""
+    digest = hashlib.blake2b(src.removesuffix(b"\r") + b"\t" + tgt.removesuffix(b"\r"), digest_size=8)
+    return int.from_bytes(digest.digest(), "big")
+
+
+def hold_out(corpora: Sequence[Corpus], n: int) -> tuple[list[Corpus], list[Corpus]]:
+    """What is left, and the `n` different pairs with two sides whose hashes are smallest; no pair is in both."""
+    smallest: set[int] = set()
+    largest_first: list[int] = []  # a heap of their negatives
+    for corpus in corpora:
+        for src, tgt in corpus.raw_pairs():
+            if not (src.strip() and tgt.strip()):
+                continue
+            number = pair_hash(src, tgt)
+            if number in smallest or (len(smallest) == n and number > -largest_first[0]):
+                continue
+            smallest.add(number)
+            heapq.heappush(largest_first, -number)
+            if len(smallest) > n:
+                smallest.remove(-heapq.heappop(largest_first))
+    border = -largest_first[0] + 1 if largest_first else 0
+    return (
+        [replace(corpus, part=(border, 2**64)) for corpus in corpora],
+        [replace(corpus, part=(0, border)) for corpus in corpora],
+    )
 
 
 def spread(corpora: Sequence[Corpus], n_pairs: int, at_most: int) -> Iterator[tuple[str, str]]:

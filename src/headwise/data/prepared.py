@@ -15,7 +15,7 @@ from headwise.data.corpus import Corpus
 from headwise.errors import DataError, FolderError
 from headwise.text.tokenizer import Tokenizer
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 BLOCK = 4096  # pairs that are encoded at once
 FACTS = "facts.json"
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -23,7 +23,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Side:
-    """The ids of all texts of one side, end to end; text i is `ids[offsets[i] : offsets[i + 1]]`."""
+    """The ids of all texts of one side, end to end; text i is `ids[offsets[i] : offsets[i + 1]]`.
+
+    Cut in several ways, the texts of the second way follow all those of the first, and so on.
+    """
 
     ids: Array
     offsets: Array
@@ -32,7 +35,7 @@ class Side:
         return self.ids[self.offsets[i] : self.offsets[i + 1]]
 
     def lengths(self) -> Array:
-        """Pieces of each text, `(n_pairs,)` as int32."""
+        """Pieces of each text, `(n_samples * n_pairs,)` as int32."""
         return np.diff(self.offsets).astype(np.int32)
 
 
@@ -46,19 +49,29 @@ class Prepared:
     n_empty: int  # pairs left out for an empty side
     n_long: int  # pairs left out for more than max_pieces on a side
     fingerprint: str  # of corpora, tokenizer and settings
+    n_samples: int = 1  # ways in which each pair is cut into pieces
 
     def __len__(self) -> int:
-        return len(self.src.offsets) - 1
+        return (len(self.src.offsets) - 1) // self.n_samples
 
 
 def prepare(
-    corpora: Sequence[Corpus], tokenizer: Tokenizer, folder: Path, max_pieces: int = 256, to: str | None = None
+    corpora: Sequence[Corpus],
+    tokenizer: Tokenizer,
+    folder: Path,
+    max_pieces: int = 256,
+    to: str | None = None,
+    dropout: float = 0.0,
+    n_samples: int = 1,
 ) -> Prepared:
-    """Encode all pairs into `folder`, or take what lies there if it was made of the very same."""
-    fingerprint = _fingerprint(corpora, tokenizer, max_pieces, to)
+    """Encode all pairs into `folder`, or take what lies there if it was made of the very same.
+
+    With `dropout`, BPE dropout cuts each pair in `n_samples` ways; a pair is too long if it is so without it.
+    """
+    fingerprint = _fingerprint(corpora, tokenizer, [max_pieces, to, dropout, n_samples])
     if not (folder / FACTS).exists():
         with new_folder(folder) as unfinished:
-            facts = _write(corpora, tokenizer, unfinished, max_pieces, to)
+            facts = _write(corpora, tokenizer, unfinished, max_pieces, to, [dropout] * n_samples)
             facts |= {"format_version": FORMAT_VERSION, "fingerprint": fingerprint}
             (unfinished / FACTS).write_text(json.dumps(facts, indent=2))
     prepared = open_prepared(folder)
@@ -74,13 +87,14 @@ def open_prepared(folder: Path) -> Prepared:
         if facts["format_version"] != FORMAT_VERSION:
             raise DataError(f"{folder} was prepared by another version of headwise; remove it and prepare again")
         src, tgt = (_open_side(folder, side, facts) for side in ("src", "tgt"))
-        return Prepared(src, tgt, tuple(facts["begins"]), facts["n_empty"], facts["n_long"], facts["fingerprint"])
+        counts = facts["n_empty"], facts["n_long"]
+        return Prepared(src, tgt, tuple(facts["begins"]), *counts, facts["fingerprint"], facts["n_samples"])
     except (OSError, ValueError, KeyError) as error:
         raise DataError(f"{folder} holds no prepared data: {error}") from None
 
 
 def _open_side(folder: Path, side: str, facts: dict[str, Any]) -> Side:
-    offsets = _map(folder / f"{side}.offsets", np.dtype(np.int64), facts["n_pairs"] + 1)
+    offsets = _map(folder / f"{side}.offsets", np.dtype(np.int64), facts["n_pairs"] * facts["n_samples"] + 1)
     return Side(_map(folder / f"{side}.ids", np.dtype(facts["dtype"]), facts["n_pieces"][side]), offsets)
 
 
@@ -90,10 +104,10 @@ def _map(file: Path, dtype: np.dtype[Any], n: int) -> Array:
     return np.memmap(file, dtype, mode="r", shape=(n,)) if n else np.empty(0, dtype)
 
 
-def _fingerprint(corpora: Sequence[Corpus], tokenizer: Tokenizer, max_pieces: int, to: str | None) -> str:
-    digest = hashlib.sha256(json.dumps([FORMAT_VERSION, tokenizer.to_text(), max_pieces, to]).encode())
+def _fingerprint(corpora: Sequence[Corpus], tokenizer: Tokenizer, settings: list[Any]) -> str:
+    digest = hashlib.sha256(json.dumps([FORMAT_VERSION, tokenizer.to_text(), *settings]).encode())
     for corpus in corpora:
-        digest.update(b"\0corpus")
+        digest.update(f"\0corpus {corpus.part}".encode())
         for src, tgt in corpus.raw_pairs():
             digest.update(b"%d %d " % (len(src), len(tgt)))
             digest.update(src + tgt)
@@ -101,11 +115,15 @@ def _fingerprint(corpora: Sequence[Corpus], tokenizer: Tokenizer, max_pieces: in
 
 
 def _write(
-    corpora: Sequence[Corpus], tokenizer: Tokenizer, folder: Path, max_pieces: int, to: str | None
+    corpora: Sequence[Corpus],
+    tokenizer: Tokenizer,
+    folder: Path,
+    max_pieces: int,
+    to: str | None,
+    dropouts: Sequence[float],
 ) -> dict[str, Any]:
-    """Stream everything through the tokenizer into the files of a folder; the facts that are not in them."""
+    """Stream everything through the tokenizer into the files of a folder, once for each of `dropouts`."""
     dtype = np.uint16 if max(tokenizer.src_vocab_size, tokenizer.vocab_size) <= 2**16 else np.int32
-    begins, n_pairs, n_empty, n_long = [], 0, 0, 0
     with (
         open(folder / "src.ids", "xb") as src_ids,
         open(folder / "src.offsets", "xb") as src_offsets,
@@ -114,29 +132,35 @@ def _write(
     ):
         src_end = _append(src_ids, src_offsets, [[]], dtype, 0)  # the first offset is 0
         tgt_end = _append(tgt_ids, tgt_offsets, [[]], dtype, 0)
-        for corpus in corpora:
-            begins.append(n_pairs)
-            for block in _blocks(corpus.pairs()):
-                full = [(src, tgt) for src, tgt in block if src.strip() and tgt.strip()]
-                encoded = zip(
-                    tokenizer.encode_source([src for src, _ in full], to),
-                    tokenizer.encode_target([tgt for _, tgt in full]),
-                    strict=True,
-                )
-                kept = [(src, tgt) for src, tgt in encoded if max(len(src), len(tgt)) <= max_pieces]
-                n_empty += len(block) - len(full)
-                n_long += len(full) - len(kept)
-                n_pairs += len(kept)
-                src_end = _append(src_ids, src_offsets, [src for src, _ in kept], dtype, src_end)
-                tgt_end = _append(tgt_ids, tgt_offsets, [tgt for _, tgt in kept], dtype, tgt_end)
+        for dropout in dropouts:
+            cut = tokenizer.with_dropout(dropout) if dropout else tokenizer
+            begins, n_pairs, n_empty, n_long = [], 0, 0, 0
+            for corpus in corpora:
+                begins.append(n_pairs)
+                for block in _blocks(corpus.pairs()):
+                    full = [(src, tgt) for src, tgt in block if src.strip() and tgt.strip()]
+                    encoded = _encode(tokenizer, full, to)
+                    fits = [max(len(src), len(tgt)) <= max_pieces for src, tgt in encoded]
+                    kept = list(itertools.compress(encoded if cut is tokenizer else _encode(cut, full, to), fits))
+                    n_empty += len(block) - len(full)
+                    n_long += len(full) - len(kept)
+                    n_pairs += len(kept)
+                    src_end = _append(src_ids, src_offsets, [src for src, _ in kept], dtype, src_end)
+                    tgt_end = _append(tgt_ids, tgt_offsets, [tgt for _, tgt in kept], dtype, tgt_end)
     return {
         "n_pairs": n_pairs,
+        "n_samples": len(dropouts),
         "n_pieces": {"src": src_end, "tgt": tgt_end},
         "begins": begins,
         "n_empty": n_empty,
         "n_long": n_long,
         "dtype": np.dtype(dtype).name,
     }
+
+
+def _encode(tokenizer: Tokenizer, pairs: list[tuple[str, str]], to: str | None) -> list[tuple[list[int], list[int]]]:
+    sources = tokenizer.encode_source([src for src, _ in pairs], to)
+    return list(zip(sources, tokenizer.encode_target([tgt for _, tgt in pairs]), strict=True))
 
 
 def _blocks(pairs: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:

@@ -63,6 +63,15 @@ class Tokenizer:
         sides = {"source": json.loads(self._source.to_str()), "target": json.loads(self._target.to_str())}
         return json.dumps(sides, ensure_ascii=False)
 
+    def with_dropout(self, p: float) -> "Tokenizer":
+        """The same BPE with merges left out at random, each with probability p; the library cannot be seeded."""
+        sides = []
+        for side in (self._source, self._target):
+            raw = json.loads(side.to_str())
+            raw["model"]["dropout"] = p or None
+            sides.append(tokenizers.Tokenizer.from_str(json.dumps(raw)))
+        return Tokenizer(*sides)
+
     @property
     def joint(self) -> bool:
         """Whether both sides share one vocabulary."""

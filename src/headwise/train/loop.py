@@ -1,16 +1,23 @@
 """The loop that learns (5): teacher forcing, one update after another; it never validates, saves or prints."""
 
+import hashlib
+import itertools
 import math
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import clip_grad_norm_
 
 from headwise.config import TrainConfig
-from headwise.data.batches import Batch
+from headwise.data.batches import Batch, Position
 from headwise.model.transformer import Transformer
+from headwise.train.distributed import ALONE, Team
 from headwise.train.loss import Loss, smoothed_cross_entropy
+from headwise.train.r_drop import r_drop
 from headwise.train.schedule import learning_rate
 
 
@@ -25,6 +32,8 @@ class Update:
     grad_norm: float
     n_tokens: int  # target pieces
     skipped: bool  # the loss or a gradient was not finite, so the weights were left as they were
+    batches: tuple[Position, ...]  # what it learned from
+    after: Position  # the batch that comes next
 
 
 def make_optimizer(model: Transformer, config: TrainConfig) -> torch.optim.Adam:
@@ -33,32 +42,94 @@ def make_optimizer(model: Transformer, config: TrainConfig) -> torch.optim.Adam:
     return torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=config.adam_eps)
 
 
+class Teacher(nn.Module):
+    """The model with its loss, so that a whole step is one forward pass."""
+
+    def __init__(self, model: Transformer, config: TrainConfig, bfloat16: bool = False) -> None:
+        super().__init__()
+        self.model, self.smoothing, self.r_drop = model, config.label_smoothing, config.r_drop
+        self.in_bfloat16 = bfloat16
+
+    def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> tuple[Tensor, Tensor]:
+        """src `(B, T_src)`, tgt_in and tgt_out `(B, T_tgt)` -> sums over the target pieces, padding left out."""
+        output = self.model.output
+        weight = output.weight if output.weight is not None else self.model.embedding.weight
+        real = tgt_out != self.model.config.pad_id
+        with torch.autocast(src.device.type, torch.bfloat16, enabled=self.in_bfloat16):
+            if not self.r_drop:
+                hidden = self.model.decode(self.model.encode(src), tgt_in)
+                return smoothed_cross_entropy(hidden[real], weight, output.bias, tgt_out[real], self.smoothing)
+            hidden = self.model.decode(self.model.encode(src.repeat(2, 1)), tgt_in.repeat(2, 1))
+            one, two = hidden[: len(src)][real], hidden[len(src) :][real]
+            return r_drop(one, two, weight, output.bias, tgt_out[real], self.smoothing, self.r_drop)
+
+
 def learn(
-    model: Transformer, optimizer: torch.optim.Optimizer, batches: Iterator[Batch], config: TrainConfig, step: int = 0
+    model: Transformer,
+    optimizer: torch.optim.Optimizer,
+    batches: Iterator[Batch],
+    config: TrainConfig,
+    step: int = 0,
+    team: Team = ALONE,
+    bfloat16: bool = False,
 ) -> Iterator[Update]:
-    """An update a batch, for as long as the caller takes them and there are batches; `step` is how many came before."""
-    for batch in batches:
+    """An update for every `accumulate` batches, while there are any; `step` is how many came before.
+
+    What is random in a step follows from seed, step and process alone, so that nothing of it has to be kept.
+    """
+    teacher: nn.Module = Teacher(model, config, bfloat16)
+    if team.size > 1:
+        teacher = DistributedDataParallel(teacher, broadcast_buffers=False)
+    while group := list(itertools.islice(batches, config.accumulate)):
         step += 1
         model.train()
+        torch.manual_seed(_seed(config.seed, step, team.rank))
         lr = learning_rate(step, config, model.config.d_model)
-        for group in optimizer.param_groups:
-            group["lr"] = lr
-        loss = loss_of(model, batch, config.label_smoothing)
-        torch.autograd.backward(loss.smoothed / batch.n_tokens)
+        for parameters in optimizer.param_groups:
+            parameters["lr"] = lr
+        n_tokens = sum(batch.n_tokens for batch in group)  # over all processes
+        sums = [0.0, 0.0]
+        for batch in group:
+            loss = _backward(teacher, batch, team, n_tokens, last=batch is group[-1])
+            sums = [sums[0] + loss.smoothed.item(), sums[1] + loss.nll.item()]
+        smoothed, nll = team.sums(sums)
         grad_norm = clip_grad_norm_(model.parameters(), config.clip_norm or math.inf).item()
-        skipped = not (math.isfinite(loss.smoothed.item()) and math.isfinite(grad_norm))
+        skipped = not (math.isfinite(smoothed) and math.isfinite(grad_norm))
         if not skipped:
             optimizer.step()
         optimizer.zero_grad()
-        n = batch.n_tokens
-        yield Update(step, loss.smoothed.item() / n, loss.nll.item() / n, lr, grad_norm, n, skipped)
+        yield Update(
+            step=step,
+            loss=smoothed / n_tokens,
+            nll=nll / n_tokens,
+            lr=lr,
+            grad_norm=grad_norm,
+            n_tokens=n_tokens,
+            skipped=skipped,
+            batches=tuple(batch.position for batch in group),
+            after=group[-1].after,
+        )
 
 
-def loss_of(model: Transformer, batch: Batch, smoothing: float = 0.0) -> Loss:
-    """The sums of the loss over the target pieces of a batch; padding costs nothing."""
-    device = model.embedding.weight.device
+def _backward(teacher: nn.Module, batch: Batch, team: Team, n_tokens: int, last: bool) -> Loss:
+    """Add this process's share of the gradient of the mean over `n_tokens`; the last batch brings all shares together.
+
+    DistributedDataParallel gives the mean over processes, so each counts as many times as there are processes.
+    """
+    apart = isinstance(teacher, DistributedDataParallel) and not last
+    with teacher.no_sync() if apart else nullcontext():  # type: ignore[operator]
+        loss = Loss(*teacher(*tensors(batch.share(team.rank, team.size), team.device)))
+        torch.autograd.backward(loss.smoothed * (team.size / n_tokens))
+    return loss
+
+
+def tensors(batch: Batch, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """src, tgt_in and tgt_out on a device."""
     src, tgt_in, tgt_out = (torch.from_numpy(x).to(device) for x in (batch.src, batch.tgt_in, batch.tgt_out))
-    hidden = model.decode(model.encode(src), tgt_in)
-    real = tgt_out != model.config.pad_id
-    weight = model.output.weight if model.output.weight is not None else model.embedding.weight
-    return smoothed_cross_entropy(hidden[real], weight, model.output.bias, tgt_out[real], smoothing)
+    return src, tgt_in, tgt_out
+
+
+def _seed(*numbers: int) -> int:
+    """One number of many; its lower half alone is as good, which is all that torch's generator on a CPU takes."""
+    digest = hashlib.blake2b(" ".join(map(str, numbers)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)

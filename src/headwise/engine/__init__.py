@@ -1,0 +1,1 @@
+"""Engines: ids to ids, a model and a search under one call."""

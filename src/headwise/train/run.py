@@ -1,0 +1,401 @@
+"""A whole run: corpus -> tokenizer -> batches -> loop -> model folder; run again, it goes on where it stood."""
+
+import copy
+import math
+import os
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from headwise import __version__
+from headwise.bundle import Bundle, find_model
+from headwise.config import RunConfig, SearchConfig, load_config
+from headwise.data.batches import Batch, Batches, Position
+from headwise.data.prepared import open_prepared
+from headwise.errors import BundleError, TrainingError
+from headwise.model.transformer import Transformer
+from headwise.text.tokenizer import Tokenizer
+from headwise.train import resume
+from headwise.train.allocator import keep_memory
+from headwise.train.card import card_of
+from headwise.train.distributed import Team, gathered
+from headwise.train.folder import RunFolder
+from headwise.train.log import Log, Tell
+from headwise.train.loop import Teacher, Update, learn, make_optimizer, tensors
+from headwise.train.precision import wants_bfloat16
+from headwise.train.report import write_report
+from headwise.train.resume import State
+from headwise.train.setup import dev_pairs, set_up
+from headwise.train.stop import Stop
+from headwise.train.tensorboard import tensorboard
+from headwise.train.validate import Validation, validate
+
+MAX_SKIPPED = 5  # updates in a row that may fail before the run stops
+PROBE_CELLS = 2048  # of the batch that the time is estimated with
+
+
+def train(
+    config: RunConfig,
+    folder: Path,
+    device: str = "auto",
+    threads: int | None = None,
+    tell: Tell = lambda event: None,
+    stop: Stop | None = None,
+) -> State:
+    """Train in `folder` until a limit is reached or a signal comes; what was there before is gone on from.
+
+    Under torchrun every process calls this; the first one writes and tells, the others follow.
+    """
+    stop = stop or Stop()
+    keep_memory()
+    place = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    with gathered(place) as team:
+        torch.set_num_threads(threads or max(1, len(os.sched_getaffinity(0)) // team.size))
+        run_folder = RunFolder(folder)
+        if not team.first:
+            team.largest(0)
+            return Run(run_folder, team, Log(None, tell), stop).go()
+        with run_folder.locked():
+            log = Log(run_folder.log_file, tell)
+            set_up(config, run_folder, log)
+            team.largest(0)
+            return Run(run_folder, team, log, stop).go()
+
+
+@dataclass
+class Run:
+    """One sitting of a run whose folder is set up: everything is read from there."""
+
+    folder: RunFolder
+    team: Team
+    log: Log
+    stop: Stop
+
+    def go(self) -> State:
+        """To the end, or to a signal."""
+        self._open()
+        state = self._where_it_stands()
+        if reason := self._limit(state):
+            if self.folder.model.exists():
+                self.log.write("finished", reason=reason, step=state.step, model=str(self.folder.model))
+                return state
+        else:
+            if self.team.first and (aside := self.folder.put_model_aside()):
+                self.log.write("warning", message=f"the finished model is now {aside}")
+            if not state.step:
+                self._estimate()
+            state, reason = self._learn(state)
+        if self.stop.number:
+            return state
+        if self.team.first:
+            self._finish(state, reason)
+        self.team.largest(0)
+        return state
+
+    def _open(self) -> None:
+        """Everything that the folder says: settings, tokenizer, data, and a model to begin with."""
+        self.config = load_config(file=self.folder.run_file)
+        train, data = self.config.train, self.config.data
+        self.bfloat16 = wants_bfloat16(train, self.team.device)
+        self.tokenizer = Tokenizer.from_text(self.folder.tokenizer_file.read_text(encoding="utf-8"))
+        prepared = open_prepared(self.folder.data / "train")
+        self.batches = Batches(prepared, data.batch_tokens, train.seed, [corpus.weight for corpus in data.train])
+        self.dev = Batches(open_prepared(self.folder.data / "dev"), data.batch_tokens, seed=0, shuffle=False)
+        self.dev_pairs = dev_pairs(self.folder, train.decode_dev)
+        torch.manual_seed(train.seed)
+        if train.init:
+            self.model = Transformer.from_arrays(self.config.model, Bundle.read(find_model(train.init)).weights)
+        else:
+            self.model = Transformer(self.config.model)
+        self.model.to(self.team.device)
+        self.ema = copy.deepcopy(self.model) if train.ema_decay else None
+        self.optimizer = make_optimizer(self.model, train)
+        self.where = {
+            "threads": torch.get_num_threads(),
+            "processes": self.team.size,
+            "processor": _processor(),
+            "torch": torch.__version__,
+            "precision": "bfloat16" if self.bfloat16 else "float32",
+        }
+        n_bytes = sum(p.numel() for p in self.model.parameters()) * 4
+        if self.team.first:
+            kept = max(train.keep_checkpoints, train.average_checkpoints)
+            self.folder.need_room(n_bytes * (kept + 2 + 2 * 3), largest_file=3 * n_bytes)
+            self.writer = tensorboard(self.folder.tensorboard) if train.tensorboard else None
+        self.log.write(
+            "start",
+            version=__version__,
+            device=str(self.team.device),
+            **self.where,
+            parameters=n_bytes // 4,
+            pairs=len(prepared),
+            dev_pairs=len(self.dev.prepared),
+            left_out={"empty": prepared.n_empty, "long": prepared.n_long},
+            vocabulary=self.tokenizer.vocab_size,
+            batches_an_epoch=len(self.batches.epoch(0)),
+            padding=round(self.batches.padding(), 4),
+            max_steps=train.max_steps,
+        )
+
+    def _where_it_stands(self) -> State:
+        """At the newest checkpoint that can be read, or at the beginning."""
+        for checkpoint in reversed(self.folder.saved()):
+            if not (checkpoint / "resume").exists():
+                continue
+            try:
+                state = resume.load(checkpoint, self.model, self.optimizer, self.ema)
+            except BundleError as error:
+                self.log.write("warning", message=f"{error}; going back to the checkpoint before it")
+                continue
+            self.log.write("resume", step=state.step, checkpoint=checkpoint.name)
+            for name, value in self.where.items():
+                if state.where[name] != value:
+                    message = f"{name} was {state.where[name]} and is {value}: the run goes on, but not bit for bit"
+                    self.log.write("warning", message=message)
+            return replace(state, where=self.where)
+        if self.folder.saved():
+            raise TrainingError(f"none of the checkpoints in {self.folder.checkpoints} can be resumed from")
+        return State(where=self.where)
+
+    def _limit(self, state: State) -> str | None:
+        """Which limit the run has reached, if any."""
+        train = self.config.train
+        if state.step >= train.max_steps:
+            return f"max_steps {train.max_steps}"
+        if train.max_epochs is not None and state.position.epoch >= train.max_epochs:
+            return f"max_epochs {train.max_epochs}"
+        if train.max_minutes is not None and state.seconds >= 60 * train.max_minutes:
+            return f"max_minutes {train.max_minutes:g}"
+        if train.patience and state.since_best >= train.patience:
+            return f"patience {train.patience}"
+        return None
+
+    def _estimate(self) -> None:
+        """How long it will take, from two passes over a small batch; the weights stay as they are."""
+        batch = _at_most(next(self.batches.after(Position())), PROBE_CELLS)
+        teacher = Teacher(self.model, self.config.train, self.bfloat16)
+        self.model.train()
+        seconds = math.inf
+        for _ in range(3):
+            began = time.perf_counter()
+            teacher(*tensors(batch, self.team.device))[0].backward()
+            seconds = min(seconds, time.perf_counter() - began)
+        self.optimizer.zero_grad()
+        train = self.config.train
+        rate = batch.n_tokens / seconds * self.team.size
+        plan = self.batches.epoch(0)
+        lengths = self.batches.prepared.tgt.lengths()
+        an_epoch = sum(int(lengths[rows].sum()) for rows in plan)
+        n_batches = train.max_steps * train.accumulate
+        if train.max_epochs is not None:
+            n_batches = min(n_batches, train.max_epochs * len(plan))
+        minutes = n_batches / len(plan) * an_epoch / rate / 60
+        self.log.write("estimate", minutes=round(min(minutes, train.max_minutes or math.inf), 1), tokens_a_second=rate)
+
+    def _learn(self, state: State) -> tuple[State, str]:
+        """Update after update, with logs, validations and checkpoints in between."""
+        train = self.config.train
+        batches = self.batches.after(state.position, train.max_epochs)
+        updates = learn(self.model, self.optimizer, batches, train, state.step, self.team, self.bfloat16)
+        self.stop.gentle = True
+        began, before, reason = time.perf_counter(), state.seconds, None
+        meter = Meter()
+        in_a_row = 0
+        saved = state.step
+        for update in updates:
+            meter.add(update)
+            in_a_row = in_a_row + 1 if update.skipped else 0
+            if update.skipped:
+                self._name(update, in_a_row, saved)
+            elif self.ema is not None:
+                _follow(self.ema, self.model, train.ema_decay)
+            seconds = before + time.perf_counter() - began
+            state = replace(
+                state,
+                step=update.step,
+                position=update.after,
+                n_tokens=state.n_tokens + update.n_tokens,
+                seconds=seconds,
+                n_skipped=state.n_skipped + update.skipped,
+            )
+            if update.step % train.log_every == 0:
+                self._log_step(update, meter, state)
+                meter = Meter()
+            if update.step % train.validate_every == 0:
+                state = self._validate(state)
+            state = replace(state, seconds=before + time.perf_counter() - began)
+            signal = self.team.largest(self.stop.number)
+            reason = self._limit(state) if self.team.first else None
+            over = self.team.largest(int(reason is not None)) or signal
+            if (update.step % train.save_every == 0 or over) and not in_a_row:
+                state = self._save(state)
+                saved = update.step
+            if over:
+                self.stop.number = signal
+                break
+        self.stop.gentle = False
+        if self.stop.number:
+            self.log.write("stopped", signal=self.stop.number, step=state.step)
+        return state, reason or "max_epochs"
+
+    def _name(self, update: Update, in_a_row: int, saved: int) -> None:
+        """Say which batches an update was skipped for; after several in a row, stop at what was saved before."""
+        skipped = []
+        for position in update.batches:
+            pairs = self.batches.epoch(position.epoch)[position.batch] % len(self.batches.prepared)
+            skipped.append({"epoch": position.epoch, "batch": position.batch, "pairs": pairs[:10].tolist()})
+        self.log.write("skipped", step=update.step, loss=str(update.loss), in_a_row=in_a_row, batches=skipped)
+        if in_a_row >= MAX_SKIPPED:
+            sound = f"checkpoint {self.folder.checkpoint(saved)} is sound" if saved else "there is no checkpoint yet"
+            raise TrainingError(
+                f"{in_a_row} updates in a row, up to step {update.step}, gave a loss or a gradient that is not finite; "
+                f"{sound}; start a new run from it with --init and a lower train.peak_lr, or with train.clip_norm=1"
+            )
+
+    def _log_step(self, update: Update, meter: "Meter", state: State) -> None:
+        facts = {
+            "step": update.step,
+            "epoch": update.batches[-1].epoch,
+            "loss": meter.loss / meter.n_tokens,
+            "nll": meter.nll / meter.n_tokens,
+            "lr": update.lr,
+            "grad_norm": update.grad_norm,
+            "tokens_a_second": meter.n_tokens / (time.perf_counter() - meter.began),
+            "n_tokens": state.n_tokens,
+            "minutes": state.seconds / 60,
+        }
+        self.log.write("step", **{name: _plain(value) for name, value in facts.items()})
+        self._draw(update.step, {f"train/{name}": facts[name] for name in ("loss", "nll", "lr", "tokens_a_second")})
+
+    def _validate(self, state: State) -> State:
+        """Only the first process; the others wait for it where the limits are looked at."""
+        if not self.team.first:
+            return state
+        greedy = self.config.search.model_copy(update={"beam_size": 1})
+        found = self._validation(self.ema or self.model, greedy, self.dev_pairs)
+        value = found.value(self.config.train.metric)
+        state = state.validated(value)
+        state = replace(state, scores={**state.scores, str(state.step): value})
+        facts = {"loss": found.loss, "perplexity": found.perplexity}
+        facts |= {score.name: score.value for score in found.scores}
+        self.log.write(
+            "validation",
+            step=state.step,
+            **{name: _plain(fact) for name, fact in facts.items()},
+            signatures={score.name: score.signature for score in found.scores},
+            samples=found.samples,
+            minutes=_plain(state.seconds / 60),
+            better=state.since_best == 0,
+        )
+        self._draw(state.step, {f"dev/{name}": value for name, value in facts.items()})
+        return state
+
+    def _validation(self, model: Transformer, search: SearchConfig, pairs: Sequence[tuple[str, str]]) -> Validation:
+        return validate(model, self.config, self.tokenizer, self.dev, pairs, search, self.bfloat16)
+
+    def _save(self, state: State) -> State:
+        """A checkpoint, written by the first process; those that are no longer needed go."""
+        if not self.team.first:
+            return state
+        train = self.config.train
+        path = self.folder.checkpoint(state.step)
+        if not path.exists():
+            weights = (self.ema or self.model).to_arrays()
+            bundle = Bundle(self.config, weights, self.tokenizer.to_text())
+            resume.save(path, bundle, state, self.model, self.optimizer, averaged=self.ema is not None)
+        n = max(train.keep_checkpoints, train.average_checkpoints)
+        self.folder.prune({*self.folder.saved()[-n:], *self._best(state, train.average_checkpoints)})
+        there = {str(int(path.name.removeprefix("step-"))) for path in self.folder.saved()}
+        self.log.write("checkpoint", step=state.step, checkpoint=path.name)
+        return replace(state, scores={step: value for step, value in state.scores.items() if step in there})
+
+    def _best(self, state: State, n: int) -> list[Path]:
+        """The n checkpoints that are to be averaged, by the metric."""
+        if self.config.train.average == "last":
+            return []
+        there = [path for path in self.folder.saved() if str(int(path.name.removeprefix("step-"))) in state.scores]
+        return sorted(there, key=lambda path: -state.scores[str(int(path.name.removeprefix("step-")))])[:n]
+
+    def _finish(self, state: State, reason: str) -> None:
+        """Average checkpoints, translate dev as users will, and write the model and the report."""
+        train = self.config.train
+        chosen = self._best(state, train.average_checkpoints) or self.folder.saved()[-train.average_checkpoints :]
+        weights = average(chosen)
+        model = Transformer.from_arrays(self.config.model, weights).to(self.team.device)
+        every = dev_pairs(self.folder, None)
+        found = self._validation(model, self.config.search, every)
+        facts = {
+            "reason": reason,
+            "step": state.step,
+            "minutes": _plain(state.seconds / 60),
+            "n_tokens": state.n_tokens,
+            "averaged": sorted(int(path.name.removeprefix("step-")) for path in chosen),
+            "loss": _plain(found.loss),
+            "perplexity": _plain(found.perplexity),
+            "scores": {score.name: [_plain(score.value), score.signature] for score in found.scores},
+            "samples": found.samples,
+        }
+        card = card_of(self.config, facts, n_pairs=len(self.batches.prepared), n_dev=len(every))
+        Bundle(self.config, weights, self.tokenizer.to_text(), card).write(self.folder.model)
+        self.log.write("end", **facts, model=str(self.folder.model), report=str(self.folder.report))
+        write_report(self.folder, self.config)
+
+    def _draw(self, step: int, values: dict[str, float]) -> None:
+        if self.team.first and self.writer is not None:
+            for name, value in values.items():
+                self.writer.add_scalar(name, value, step)
+            self.writer.flush()
+
+
+class Meter:
+    """Sums since the last line of the log."""
+
+    def __init__(self) -> None:
+        self.loss = self.nll = 0.0
+        self.n_tokens = 0
+        self.began = time.perf_counter()
+
+    def add(self, update: Update) -> None:
+        """One update more."""
+        self.loss += update.loss * update.n_tokens
+        self.nll += update.nll * update.n_tokens
+        self.n_tokens += update.n_tokens
+
+
+def average(checkpoints: Sequence[Path]) -> dict[str, "np.ndarray[tuple[int, ...], np.dtype[np.float32]]"]:
+    """The mean of their weights (6.1), summed in float64."""
+    sums: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float64]]] = {}
+    for path in checkpoints:
+        for name, array in Bundle.read(path).weights.items():
+            sums[name] = sums[name] + array if name in sums else array.astype(np.float64)
+    return {name: (total / len(checkpoints)).astype(np.float32) for name, total in sums.items()}
+
+
+@torch.no_grad()
+def _follow(ema: Transformer, model: Transformer, decay: float) -> None:
+    torch._foreach_lerp_(list(ema.parameters()), list(model.parameters()), 1 - decay)
+
+
+def _at_most(batch: Batch, cells: int) -> Batch:
+    n = max(1, cells // max(batch.src.shape[1], batch.tgt_in.shape[1]))
+    return replace(batch, src=batch.src[:n], tgt_in=batch.tgt_in[:n], tgt_out=batch.tgt_out[:n])
+
+
+def _plain(value: float) -> float | str:
+    """A number that JSON has, in six digits unless it is a count; NaN and Inf as words."""
+    if isinstance(value, int):
+        return value
+    return float(f"{value:.6g}") if math.isfinite(value) else str(value)
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

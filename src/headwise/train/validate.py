@@ -1,0 +1,65 @@
+"""Validation: loss and perplexity of every dev pair, scores and samples of real decoding."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from headwise.config import RunConfig, SearchConfig
+from headwise.data.batches import Batches
+from headwise.engine.torch import TorchEngine
+from headwise.evaluate.scores import Score, bleu, chrf
+from headwise.model.transformer import Transformer
+from headwise.text.tokenizer import Tokenizer
+from headwise.train.loop import Teacher, tensors
+from headwise.translator import Translator
+
+N_SAMPLES = 5  # sentences shown
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What dev says of a model."""
+
+    loss: float  # nats a target piece, without label smoothing
+    scores: tuple[Score, ...]  # none where nothing was decoded
+    samples: tuple[tuple[str, str, str], ...]  # source, reference, translation
+
+    @property
+    def perplexity(self) -> float:
+        """A target piece."""
+        return math.exp(min(self.loss, 700.0))
+
+    def value(self, metric: str) -> float:
+        """By this metric, the higher the better."""
+        if metric == "loss":
+            return -self.loss
+        return next(score.value for score in self.scores if score.name.lower().startswith(metric))
+
+
+def validate(
+    model: Transformer,
+    config: RunConfig,
+    tokenizer: Tokenizer,
+    dev: Batches,
+    pairs: Sequence[tuple[str, str]],
+    search: SearchConfig,
+    bfloat16: bool,
+) -> Validation:
+    """The loss over `dev`, and the scores of translating `pairs`."""
+    model.eval()
+    plain = Teacher(model, config.train.model_copy(update={"label_smoothing": 0.0, "r_drop": 0.0}), bfloat16)
+    total, n_tokens = 0.0, 0
+    with torch.no_grad():
+        for rows in dev.epoch(0):
+            batch = dev.load(rows)
+            total += plain(*tensors(batch, model.embedding.weight.device))[1].item()
+            n_tokens += batch.n_tokens
+    if not pairs:
+        return Validation(total / n_tokens, (), ())
+    sources, references = zip(*pairs, strict=True)
+    translations = Translator(tokenizer, TorchEngine(model), search).translate(sources)
+    scores = bleu(translations, references), chrf(translations, references)
+    shown = list(zip(sources, references, translations, strict=True))[:: max(1, len(pairs) // N_SAMPLES)][:N_SAMPLES]
+    return Validation(total / n_tokens, scores, tuple(shown))
