@@ -49,11 +49,21 @@ def report(script: str, samples: dict[str, Samples], settings: dict[str, Any]) -
         }
         for name, cases in samples.items()
     }
-    machine = {"cores": len(os.sched_getaffinity(0)), "processor": _processor(), "python": platform.python_version()}
-    versions = {name: _version(name) for name in ("headwise", "torch", "numpy", "typer", "pydantic")}
-    content = {"settings": settings, "machine": machine, "versions": versions, "summary": medians, "samples": samples}
+    content = {"settings": settings, **machine(), "summary": medians, "samples": samples}
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{Path(script).stem}.json").write_text(json.dumps(content, indent=1) + "\n")
+
+
+def machine() -> dict[str, Any]:
+    """What was measured on, and with which versions."""
+    return {
+        "machine": {
+            "cores": len(os.sched_getaffinity(0)),
+            "processor": _processor(),
+            "python": platform.python_version(),
+        },
+        "versions": {name: _version(name) for name in ("headwise", "torch", "numpy", "typer", "pydantic")},
+    }
 
 
 def _processor() -> str:

@@ -36,10 +36,10 @@ class _FromBytes(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, threshold: int) -> Tensor:
         n = x.numel()
         draws = torch.empty((n + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
-        ctx.keep = (draws.view(torch.uint8)[:n] >= threshold).view(x.shape)
+        ctx.drop = (draws.view(torch.uint8)[:n] < threshold).view(x.shape)
         ctx.scale = 256 / (256 - threshold)
-        return (x * ctx.keep).mul_(ctx.scale)
+        return (x * ctx.scale).masked_fill_(ctx.drop, 0)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return (grad * ctx.keep).mul_(ctx.scale), None
+        return (grad * ctx.scale).masked_fill_(ctx.drop, 0), None

@@ -11,7 +11,7 @@ from headwise.model.attention import MultiHeadAttention
 from headwise.model.dropout import Dropout
 from headwise.model.state import DecoderState
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu_, "gelu": F.gelu, "silu": F.silu}
 
 
 class FeedForward(nn.Module):

@@ -11,7 +11,7 @@ def card_of(config: RunConfig, facts: dict[str, Any], n_pairs: int, n_dev: int) 
     """From the settings and what was measured at the end."""
     data, model, train = config.data, config.model, config.train
     names = [Path(name).name for c in data.train for name in (c.src, c.tgt, c.pairs) if name is not None]
-    scores = "\n".join(f"- {name} {value}, `{signature}`" for name, (value, signature) in facts["scores"].items())
+    scores = "\n".join(f"- {name} {value:.2f}, `{signature}`" for name, (value, signature) in facts["scores"].items())
     began = f"\nIt was trained further from `{Path(train.init).name}`." if train.init else ""
     return f"""# {data.source_lang} to {data.target_lang}
 
@@ -31,6 +31,6 @@ The mean of {len(facts["averaged"])} checkpoints. All settings stand in `config.
 
 Beam {config.search.beam_size}, {config.search.length_penalty}, alpha {config.search.alpha:g}.
 
-- perplexity {facts["perplexity"]} a piece
+- perplexity {facts["perplexity"]:.2f} a piece
 {scores}
 """

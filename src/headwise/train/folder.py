@@ -7,6 +7,7 @@ import fcntl
 import os
 import resource
 import shutil
+import time
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,16 +93,27 @@ class RunFolder:
         limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
         if limit != resource.RLIM_INFINITY and limit < largest_file:
             raise FolderError(
-                f"a file may have {limit / 1e6:,.0f} MB here (ulimit -f) and a checkpoint needs {largest_file / 1e6:,.0f}"
+                f"a file may have {limit / 1e6:,.0f} MB (ulimit -f) and a checkpoint needs {largest_file / 1e6:,.0f} MB"
             )
 
     def saved(self) -> list[Path]:
         """The checkpoints, oldest first."""
         return sorted(path for path in self.checkpoints.glob("step-*") if path.is_dir())
 
+    @staticmethod
+    def step_of(checkpoint: Path) -> int:
+        """The step at which a checkpoint was saved."""
+        return int(checkpoint.name.removeprefix("step-"))
+
     def checkpoint(self, step: int) -> Path:
         """Where the checkpoint of a step lies."""
         return self.checkpoints / f"step-{step:08d}"
+
+    def put_aside(self, checkpoint: Path) -> Path:
+        """Rename a damaged checkpoint, so that its step can be saved again; where to."""
+        aside = checkpoint.with_name(f"damaged-{checkpoint.name}-{time.time_ns()}")
+        checkpoint.rename(aside)
+        return aside
 
     def prune(self, keep: Set[Path]) -> None:
         """Remove checkpoints, all but `keep`, and what resuming needs, all but the last few."""

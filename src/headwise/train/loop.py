@@ -79,7 +79,7 @@ def learn(
     """
     teacher: nn.Module = Teacher(model, config, bfloat16)
     if team.size > 1:
-        teacher = DistributedDataParallel(teacher, broadcast_buffers=False)
+        teacher = DistributedDataParallel(teacher)
     while group := list(itertools.islice(batches, config.accumulate)):
         step += 1
         model.train()

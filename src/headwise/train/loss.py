@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 CHUNK = 512  # rows of logits that exist at a time
+SMALL = 1e-20  # probabilities below this lose digits in float32
 
 
 class Loss(NamedTuple):
@@ -36,6 +37,8 @@ class _Joined(torch.autograd.Function):
         device, V = hidden.device.type, weight.size(0)
         compute = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
         h, w = hidden.to(compute), weight.to(compute)
+        w_sum, even = w.sum(dim=0, dtype=torch.float32), smoothing / V  # the sum of all logits of a row is h @ w_sum
+        bias_sum = bias.sum() if bias is not None else 0.0
         smoothed, nll = (torch.zeros((), dtype=torch.float64, device=hidden.device) for _ in range(2))
         grads = [torch.zeros_like(x) if x is not None else None for x in (hidden, weight, bias)]
         room = torch.empty(min(CHUNK, len(target)), V, device=hidden.device)  # one room for all chunks' probabilities
@@ -46,15 +49,19 @@ class _Joined(torch.autograd.Function):
             if bias is not None:
                 logits += bias
             probs = torch.softmax(logits, dim=-1, out=room[: len(logits)])
-            likeliest = logits.amax(dim=-1)
-            log_sum = (
-                likeliest - probs.amax(dim=-1).log()
-            )  # of exp(logits): p = exp(logit) / sum, best seen at its largest
             of_target = logits.gather(1, target[rows, None])[:, 0]
-            nll += (log_sum - of_target).sum()
-            smoothed += (log_sum - (1 - smoothing) * of_target - smoothing / V * logits.sum(dim=-1)).sum()
+            log_prob = _log(probs, logits, of_target, target[rows])
+            nll -= log_prob.sum()
+            mean_logit = (hidden[rows] @ w_sum + bias_sum) / V
+            smoothed -= (log_prob + smoothing * (mean_logit - of_target)).sum()
             if any(ctx.needs_input_grad):
                 _add_gradients(grads, probs, h, w, target, rows, smoothing)
+        if any(ctx.needs_input_grad):  # the part of smoothing that is the same for every piece, for all rows at once
+            of_hidden, of_weight, of_bias = grads
+            of_hidden -= even * w_sum  # type: ignore[operator]
+            of_weight -= even * h.sum(dim=0, dtype=torch.float32)  # type: ignore[operator]
+            if of_bias is not None:
+                of_bias -= even * len(target)
         ctx.grads = grads
         ctx.mark_non_differentiable(nll)
         return smoothed, nll
@@ -65,17 +72,29 @@ class _Joined(torch.autograd.Function):
         return *(grad * scale if grad is not None else None for grad in ctx.grads), None, None
 
 
+def _log(probs: Tensor, logits: Tensor, of_target: Tensor, target: Tensor) -> Tensor:
+    """The log probability of each target, from its probability unless that is too small to be exact."""
+    prob = probs.gather(1, target[:, None])[:, 0]
+    small = (prob < SMALL).nonzero()[:, 0]
+    log_prob = prob.log()
+    if len(small):
+        log_prob[small] = of_target[small] - logits[small].logsumexp(dim=-1)
+    return log_prob
+
+
 def _add_gradients(
     grads: list[Tensor | None], probs: Tensor, h: Tensor, w: Tensor, target: Tensor, rows: slice, smoothing: float
 ) -> None:
-    """With respect to logits: probabilities less what they should be; from there to hidden, weight and bias."""
+    """With respect to logits: probabilities less 1 - smoothing at the target; from there to hidden, weight and bias."""
     of_hidden, of_weight, of_bias = grads
     assert of_hidden is not None
     assert of_weight is not None
-    probs -= smoothing / w.size(0)
     probs.scatter_add_(1, target[rows, None], probs.new_full((len(probs), 1), smoothing - 1))
     grad = probs.to(h.dtype)
     of_hidden[rows] = (grad @ w).to(of_hidden.dtype)
-    of_weight += (grad.T @ h[rows]).to(of_weight.dtype)
+    if grad.dtype == of_weight.dtype:
+        of_weight.addmm_(grad.T, h[rows])
+    else:
+        of_weight += (grad.T @ h[rows]).to(of_weight.dtype)
     if of_bias is not None:
         of_bias += probs.sum(dim=0)

@@ -106,11 +106,11 @@ def _summary(end: Event | None) -> str:
         ("time", f"{end['minutes']:.1f} minutes"),
         ("target pieces", f"{end['n_tokens']:,}"),
         ("checkpoints averaged", ", ".join(f"{step:,}" for step in end["averaged"])),
-        ("perplexity on dev", f"{end['perplexity']}"),
+        ("perplexity on dev", f"{end['perplexity']:.2f}"),
     ]
     table = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows)
     for name, (value, signature) in end["scores"].items():
-        table += f"<tr><th>{name} on dev</th><td>{value} <code class=dim>{escape(signature)}</code></td></tr>"
+        table += f"<tr><th>{name} on dev</th><td>{value:.2f} <code class=dim>{escape(signature)}</code></td></tr>"
     return f"<table>{table}</table>"
 
 

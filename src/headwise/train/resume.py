@@ -33,7 +33,7 @@ class State:
     n_skipped: int = 0
     best: float | None = None  # on dev, by the metric, the higher the better
     since_best: int = 0  # validations
-    scores: dict[str, float] = field(default_factory=dict)  # step -> metric, of the checkpoints that are there
+    scores: dict[str, float] = field(default_factory=dict)  # step -> metric, of every validation
     where: dict[str, Any] = field(default_factory=dict)  # threads, processor and so on, which rounding depends on
 
     def validated(self, value: float) -> "State":

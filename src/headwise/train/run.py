@@ -59,7 +59,7 @@ def train(
         run_folder = RunFolder(folder)
         if not team.first:
             team.largest(0)
-            return Run(run_folder, team, Log(None, tell), stop).go()
+            return Run(run_folder, team, Log(None, lambda event: None), stop).go()
         with run_folder.locked():
             log = Log(run_folder.log_file, tell)
             set_up(config, run_folder, log)
@@ -78,13 +78,14 @@ class Run:
 
     def go(self) -> State:
         """To the end, or to a signal."""
+        self.config = load_config(file=self.folder.run_file)
+        if self.folder.model.exists() and (reason := self._limit(state := self._glance())):
+            self.log.write("finished", reason=reason, step=state.step, model=str(self.folder.model))
+            return state
         self._open()
         state = self._where_it_stands()
-        if reason := self._limit(state):
-            if self.folder.model.exists():
-                self.log.write("finished", reason=reason, step=state.step, model=str(self.folder.model))
-                return state
-        else:
+        reason = self._limit(state)
+        if reason is None:
             if self.team.first and (aside := self.folder.put_model_aside()):
                 self.log.write("warning", message=f"the finished model is now {aside}")
             if not state.step:
@@ -99,7 +100,6 @@ class Run:
 
     def _open(self) -> None:
         """Everything that the folder says: settings, tokenizer, data, and a model to begin with."""
-        self.config = load_config(file=self.folder.run_file)
         train, data = self.config.train, self.config.data
         self.bfloat16 = wants_bfloat16(train, self.team.device)
         self.tokenizer = Tokenizer.from_text(self.folder.tokenizer_file.read_text(encoding="utf-8"))
@@ -142,25 +142,42 @@ class Run:
             max_steps=train.max_steps,
         )
 
+    def _glance(self) -> State:
+        """Where the newest checkpoint stands; nothing of it is loaded yet."""
+        saved = self.folder.saved()
+        try:
+            return resume.peek(saved[-1]) if saved else State()
+        except BundleError:
+            return State()
+
     def _where_it_stands(self) -> State:
-        """At the newest checkpoint that can be read, or at the beginning."""
+        """At the newest checkpoint that can be read, which the first process finds, or at the beginning."""
+        state = self._newest() if self.team.first else State()
+        step = self.team.largest(state.step)
+        if step and not self.team.first:
+            state = resume.load(self.folder.checkpoint(step), self.model, self.optimizer, self.ema)
+        return replace(state, where=self.where)
+
+    def _newest(self) -> State:
+        """Load the newest checkpoint that can be read; one that cannot is told of and renamed."""
         for checkpoint in reversed(self.folder.saved()):
             if not (checkpoint / "resume").exists():
                 continue
             try:
                 state = resume.load(checkpoint, self.model, self.optimizer, self.ema)
             except BundleError as error:
-                self.log.write("warning", message=f"{error}; going back to the checkpoint before it")
+                aside = self.folder.put_aside(checkpoint)
+                self.log.write("warning", message=f"{error}; it is now {aside.name}, and the one before it is taken")
                 continue
             self.log.write("resume", step=state.step, checkpoint=checkpoint.name)
             for name, value in self.where.items():
-                if state.where[name] != value:
-                    message = f"{name} was {state.where[name]} and is {value}: the run goes on, but not bit for bit"
+                if (before := state.where.get(name)) != value:
+                    message = f"{name} was {before} and is {value}: the run goes on, but not bit for bit"
                     self.log.write("warning", message=message)
-            return replace(state, where=self.where)
-        if self.folder.saved():
+            return state
+        if any(self.folder.checkpoints.iterdir()):
             raise TrainingError(f"none of the checkpoints in {self.folder.checkpoints} can be resumed from")
-        return State(where=self.where)
+        return State()
 
     def _limit(self, state: State) -> str | None:
         """Which limit the run has reached, if any."""
@@ -233,7 +250,7 @@ class Run:
             reason = self._limit(state) if self.team.first else None
             over = self.team.largest(int(reason is not None)) or signal
             if (update.step % train.save_every == 0 or over) and not in_a_row:
-                state = self._save(state)
+                self._save(state)
                 saved = update.step
             if over:
                 self.stop.number = signal
@@ -298,10 +315,10 @@ class Run:
     def _validation(self, model: Transformer, search: SearchConfig, pairs: Sequence[tuple[str, str]]) -> Validation:
         return validate(model, self.config, self.tokenizer, self.dev, pairs, search, self.bfloat16)
 
-    def _save(self, state: State) -> State:
+    def _save(self, state: State) -> None:
         """A checkpoint, written by the first process; those that are no longer needed go."""
         if not self.team.first:
-            return state
+            return
         train = self.config.train
         path = self.folder.checkpoint(state.step)
         if not path.exists():
@@ -309,22 +326,29 @@ class Run:
             bundle = Bundle(self.config, weights, self.tokenizer.to_text())
             resume.save(path, bundle, state, self.model, self.optimizer, averaged=self.ema is not None)
         n = max(train.keep_checkpoints, train.average_checkpoints)
-        self.folder.prune({*self.folder.saved()[-n:], *self._best(state, train.average_checkpoints)})
-        there = {str(int(path.name.removeprefix("step-"))) for path in self.folder.saved()}
+        self.folder.prune({*self._regular(state)[-n:], *self._to_average(state)})
         self.log.write("checkpoint", step=state.step, checkpoint=path.name)
-        return replace(state, scores={step: value for step, value in state.scores.items() if step in there})
 
-    def _best(self, state: State, n: int) -> list[Path]:
-        """The n checkpoints that are to be averaged, by the metric."""
-        if self.config.train.average == "last":
-            return []
-        there = [path for path in self.folder.saved() if str(int(path.name.removeprefix("step-"))) in state.scores]
-        return sorted(there, key=lambda path: -state.scores[str(int(path.name.removeprefix("step-")))])[:n]
+    def _regular(self, state: State) -> list[Path]:
+        """The checkpoints that an unbroken run has too: those of a signal or of an earlier limit are left out."""
+        every = self.config.train.save_every
+        return [
+            path
+            for path in self.folder.saved()
+            if (step := self.folder.step_of(path)) == state.step or not step % every
+        ]
+
+    def _to_average(self, state: State) -> list[Path]:
+        """The last ones, or the best by the metric."""
+        train, regular = self.config.train, self._regular(state)
+        if train.average == "best":
+            scored = [path for path in regular if str(self.folder.step_of(path)) in state.scores]
+            regular = sorted(scored, key=lambda path: state.scores[str(self.folder.step_of(path))]) or regular
+        return regular[-train.average_checkpoints :]
 
     def _finish(self, state: State, reason: str) -> None:
         """Average checkpoints, translate dev as users will, and write the model and the report."""
-        train = self.config.train
-        chosen = self._best(state, train.average_checkpoints) or self.folder.saved()[-train.average_checkpoints :]
+        chosen = self._to_average(state)
         weights = average(chosen)
         model = Transformer.from_arrays(self.config.model, weights).to(self.team.device)
         every = dev_pairs(self.folder, None)
@@ -334,7 +358,7 @@ class Run:
             "step": state.step,
             "minutes": _plain(state.seconds / 60),
             "n_tokens": state.n_tokens,
-            "averaged": sorted(int(path.name.removeprefix("step-")) for path in chosen),
+            "averaged": sorted(map(self.folder.step_of, chosen)),
             "loss": _plain(found.loss),
             "perplexity": _plain(found.perplexity),
             "scores": {score.name: [_plain(score.value), score.signature] for score in found.scores},

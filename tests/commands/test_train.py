@@ -1,0 +1,393 @@
+"""headwise train, init, translate and evaluate as a user types them."""
+
+import gzip
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch  # noqa: F401
+
+from headwise.bundle import Bundle
+from headwise.cli.main import main
+
+SCRIPT = Path(sys.executable).with_name("headwise")
+SMALL = [
+    "model.d_model=16",
+    "model.d_ff=19",
+    "model.n_heads=2",
+    "model.n_encoder_layers=1",
+    "model.n_decoder_layers=1",
+    "tokenizer.kind=characters",
+    "data.batch_tokens=200",
+    "train.max_steps=12",
+    "train.save_every=5",
+    "train.validate_every=6",
+    "train.warmup_steps=5",
+    "train.log_every=2",
+]
+SETS = [part for setting in SMALL for part in ("--set", setting)] + ["--threads", "1"]
+
+
+def headwise(folder: Path, *arguments: str, text: bytes = b"", **options) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [SCRIPT, *arguments], cwd=folder, input=text, capture_output=True, timeout=120, check=False, **options
+    )
+
+
+@pytest.fixture
+def inside(corpus, capsys, monkeypatch):
+    """The same in this process, where torch is loaded already: exit code and what went to standard error."""
+
+    def run(*arguments: str) -> tuple[int, str]:
+        monkeypatch.chdir(corpus)
+        code = main(arguments)
+        return code, capsys.readouterr().err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    random.seed(3)
+    for name, n in (("train", 300), ("dev", 20)):
+        texts = ["".join(random.choices("0123456789", k=random.randint(1, 9))) for _ in range(n)]
+        (folder / f"{name}.en").write_text("".join(f"{text}\n" for text in texts))
+        (folder / f"{name}.de").write_text("".join(f"{text[::-1]}\n" for text in texts))
+        (folder / f"{name}.tsv.gz").write_bytes(gzip.compress("".join(f"{t}\t{t[::-1]}\n" for t in texts).encode()))
+    return folder
+
+
+FILES = ["--src", "train.en", "--tgt", "train.de", "--dev-src", "dev.en", "--dev-tgt", "dev.de"]
+
+
+@pytest.fixture(scope="module")
+def finished(corpus) -> Path:
+    done = headwise(corpus, "train", *FILES, "--out", "runs/a", *SETS)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == b""
+    return corpus / "runs" / "a"
+
+
+def test_one_command_from_text_to_model(finished):
+    names = {path.name for path in finished.iterdir()}
+    assert names == {"run.toml", "log.jsonl", "tokenizer.json", "data", "checkpoints", "model", "report.html", "lock"}
+    assert sorted(path.name for path in (finished / "checkpoints").iterdir()) == [
+        f"step-{step:08d}" for step in (5, 10, 12)
+    ]
+    assert [(p / "resume").exists() for p in sorted((finished / "checkpoints").iterdir())] == [False, True, True]
+    bundle = Bundle.read(finished / "model")
+    assert (bundle.config.data.source_lang, bundle.config.data.target_lang) == ("en", "de")
+    assert bundle.config.model.vocab_size == 14
+    assert "# en to de" in bundle.card
+    assert re.search(r"BLEU [\d.]+, `nrefs:1\|case:mixed\|eff:no\|tok:13a\|smooth:exp\|version:", bundle.card)
+    assert tomllib.loads((finished / "run.toml").read_text())["train"]["max_steps"] == 12
+    events = [json.loads(line) for line in (finished / "log.jsonl").read_text().splitlines()]
+    kinds = [e["event"] for e in events]
+    assert kinds[:3] == ["check", "start", "estimate"]  # a time estimate before the first step
+    assert kinds.count("step") == 6
+    assert kinds.count("validation") == 2
+    assert kinds[-1] == "end"
+    assert {"loss", "perplexity", "BLEU", "chrF2", "signatures", "samples"} <= next(
+        e for e in events if e["event"] == "validation"
+    ).keys()
+    page = (finished / "report.html").read_text()
+    assert page.count("<svg") == 4
+    assert "<script" not in page
+
+
+def test_the_average_is_the_mean_of_the_checkpoints(finished):
+    weights = [Bundle.read(finished / "checkpoints" / f"step-{step:08d}").weights for step in (5, 10, 12)]
+    mean = Bundle.read(finished / "model").weights
+    for name, array in mean.items():
+        assert abs(array - sum(w[name] for w in weights) / 3).max() < 1e-6
+
+
+def test_what_a_person_reads(corpus):
+    done = headwise(corpus, "train", *FILES, "--out", "runs/read", *SETS)
+    lines = done.stderr.decode().splitlines()
+    assert lines[0] == "data: 300 pairs, 20 to validate on"
+    assert any(line.startswith("estimate: about ") for line in lines)
+    assert any(line.startswith("dev at step 12: loss ") for line in lines)
+    assert lines[-1] == "next: headwise translate --model runs/read/model < in.txt > out.txt"
+
+
+def test_finished_is_one_line(finished, corpus):
+    before = {
+        path: path.read_bytes()
+        for path in finished.rglob("*")
+        if path.is_file() and path.name not in ("log.jsonl", "lock")
+    }
+    done = headwise(corpus, "train", *FILES, "--out", "runs/a", *SETS)
+    assert (done.returncode, done.stderr) == (0, b"finished already: max_steps 12; the model is runs/a/model\n")
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_higher_limits_go_on_and_the_old_model_stays(finished, corpus, tmp_path):
+    shutil.copytree(finished, corpus / "runs" / "more")
+    old = (finished / "model" / "weights.safetensors").read_bytes()
+    done = headwise(corpus, "train", "--out", "runs/more", "--set", "train.max_steps=15", "--quiet")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (corpus / "runs/more/model-1/weights.safetensors").read_bytes() == old
+    assert (corpus / "runs/more/model/weights.safetensors").read_bytes() != old
+    assert headwise(corpus, "train", "--out", "runs/more", "--set", "train.max_epochs=1", "--quiet").returncode == 0
+    assert sorted(p.name for p in (corpus / "runs/more").glob("model*")) == ["model", "model-1"]
+
+
+CHANGES = [
+    ("model.d_ff=23", "model.d_ff was 19 and is now 23"),
+    ("model.dropout=0.2", "model.dropout was 0.3 and is now 0.2"),
+    ("data.batch_tokens=100", "data.batch_tokens was 200 and is now 100"),
+    ("train.seed=2", "train.seed was 1 and is now 2"),
+    ("train.peak_lr=0.1", "train.peak_lr was 0.005 and is now 0.1"),
+    ("tokenizer.normalise=none", "tokenizer.normalise was 'nfc' and is now 'none'"),
+    ("search.beam_size=2", "search.beam_size was 4 and is now 2"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), CHANGES)
+def test_what_may_not_change_is_named(finished, inside, change, message):
+    said = f"error: runs/a/run.toml: {message}\nerror: a run goes on as it began; undo this, or train in a new folder\n"
+    assert inside("train", *FILES, "--out", "runs/a", *SETS, "--set", change) == (2, said)
+
+
+def test_other_text_is_refused(finished, corpus, tmp_path):
+    (tmp_path / "train.en").write_text((corpus / "train.en").read_text().replace("1", "2"))
+    changed = [str(tmp_path / "train.en") if part == "train.en" else part for part in FILES]
+    done = headwise(corpus, "train", *changed, "--out", "runs/a", *SETS)
+    assert (done.returncode, done.stderr) == (
+        2,
+        b"error: runs/a/data/train was prepared from other text or with other settings; choose another folder\n",
+    )
+
+
+def test_translate_line_by_line(finished, corpus):
+    lines = "123\n\n  \n99\u20281\r\n4 5\u0085"
+    done = headwise(corpus, "translate", "--model", "runs/a", text=lines.encode())
+    assert done.returncode == 0, done.stderr
+    out = done.stdout.decode().split("\n")
+    assert len(out) == 6  # five lines, each with its end
+    assert (out[1], out[2], out[5]) == ("", "  ", "")
+
+
+def test_evaluate(finished, corpus):
+    done = headwise(corpus, "evaluate", "runs/a/model", "--src", "dev.en", "--ref", "dev.de")
+    bleu, chrf = done.stdout.decode().splitlines()
+    assert re.fullmatch(r"BLEU [\d.]+  nrefs:1\|case:mixed\|eff:no\|tok:13a\|smooth:exp\|version:[\d.]+", bleu)
+    assert re.fullmatch(r"chrF2 [\d.]+  nrefs:1\|case:mixed\|eff:yes\|nc:6\|nw:0\|space:no\|version:[\d.]+", chrf)
+    card = (finished / "model" / "card.md").read_text()
+    assert f"- BLEU {bleu.split()[1]}, `{bleu.split()[2]}`" in card
+    as_json = json.loads(headwise(corpus, "evaluate", "runs/a", "--src", "dev.en", "--ref", "dev.de", "--json").stdout)
+    assert as_json["lines"] == 20
+
+
+def test_gzip_pairs_weights_and_no_dev(corpus):
+    """One per cent is held out, by hash; a corpus of weight 2 stands twice in an epoch."""
+    arguments = ["--pairs", "train.tsv.gz", "--pairs", "dev.tsv.gz", "--weight", "1", "--weight", "2"]
+    done = headwise(corpus, "train", *arguments, "--source-lang", "xx", "--out", "runs/pairs", *SETS)
+    assert done.returncode == 0, done.stderr
+    start = next(
+        json.loads(line) for line in (corpus / "runs/pairs/log.jsonl").read_text().splitlines() if '"start"' in line
+    )
+    assert (start["dev_pairs"], start["pairs"]) == (3, 317)
+    config = Bundle.read(corpus / "runs/pairs/model").config
+    assert ([c.weight for c in config.data.train], config.data.source_lang, config.data.target_lang) == (
+        [1.0, 2.0],
+        "xx",
+        "und",
+    )
+    again = headwise(corpus, "train", *arguments, "--out", "runs/pairs", *SETS)
+    assert again.stderr == b"finished already: max_steps 12; the model is runs/pairs/model\n"
+
+
+def test_a_run_file(corpus):
+    done = headwise(corpus, "init", "mine.toml", *FILES, "--preset", "tiny", *SETS[:-2])
+    assert (done.returncode, done.stderr) == (0, b"wrote mine.toml; next: headwise train mine.toml\n")
+    text = (corpus / "mine.toml").read_text()
+    assert text.startswith('preset = "tiny"\nout = "runs/mine"\n')
+    assert "warmup_steps = 5                  # updates over which the learning rate rises (5.3)\n" in text
+    assert headwise(corpus, "init", "mine.toml", "--preset", "tiny").returncode == 2  # nothing is overwritten
+    done = headwise(corpus, "train", "mine.toml", "--set", "train.max_steps=4", "--quiet")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert Bundle.read(corpus / "runs/mine/model").config.train.max_steps == 4
+
+
+def test_fine_tuning(finished, corpus):
+    done = headwise(
+        corpus,
+        "train",
+        *FILES,
+        "--init",
+        "runs/a",
+        "--out",
+        "runs/tuned",
+        "--set",
+        "train.max_steps=3",
+        "--set",
+        "model.dropout=0.0",
+    )
+    assert done.returncode == 0, done.stderr
+    assert (corpus / "runs/tuned/tokenizer.json").read_bytes() == (finished / "tokenizer.json").read_bytes()
+    loss = json.loads(
+        (finished / "log.jsonl")
+        .read_text()
+        .splitlines()[-2 if "finished" in (finished / "log.jsonl").read_text() else -1]
+    ).get("loss")
+    tuned = [json.loads(line) for line in (corpus / "runs/tuned/log.jsonl").read_text().splitlines()]
+    assert tuned[-1]["averaged"] == [3]
+    assert loss is None or tuned[-1]["loss"] < loss + 0.5  # it begins where the other ended, not at random
+    refused = headwise(corpus, "train", *FILES, "--init", "runs/a", "--out", "runs/refused", "--preset", "tiny")
+    assert refused.returncode == 2
+    assert b"model.d_model was 16 and is now 128 (runs/a is to be the beginning)" in refused.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_save_and_exit(corpus, tmp_path, number, code):
+    arguments = [
+        "train",
+        *FILES,
+        "--out",
+        str(tmp_path / "run"),
+        *SETS,
+        "--set",
+        "train.max_steps=100000",
+        "--set",
+        "train.save_every=100000",
+    ]
+    process = subprocess.Popen([SCRIPT, *arguments], cwd=corpus, stderr=subprocess.PIPE)
+    log = tmp_path / "run" / "log.jsonl"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (log.exists() and '"event": "step"' in log.read_text()):
+        time.sleep(0.02)
+    process.send_signal(number)
+    began = time.monotonic()
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == code, errors
+    assert time.monotonic() - began < 10
+    assert b"and saved; the same command goes on from there" in errors
+    assert b"Traceback" not in errors
+    assert len(list((tmp_path / "run/checkpoints").glob("step-*/weights.safetensors"))) == 1
+
+
+def test_two_trainers_in_one_folder(corpus, tmp_path):
+    arguments = ["train", *FILES, "--out", str(tmp_path / "run"), *SETS, "--set", "train.max_steps=100000"]
+    first = subprocess.Popen([SCRIPT, *arguments, "--quiet"], cwd=corpus)
+    log = tmp_path / "run" / "log.jsonl"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (log.exists() and '"start"' in log.read_text()):
+        time.sleep(0.02)
+    try:
+        second = headwise(corpus, *arguments)
+        assert second.returncode == 2
+        assert f"is being trained in by process {first.pid} on ".encode() in second.stderr
+    finally:
+        first.kill()
+        first.wait()
+    third = headwise(corpus, *arguments[:-2], "--set", "train.max_steps=5")  # the lock of the dead holds nobody up
+    assert third.returncode == 0, third.stderr
+
+
+def test_a_full_disk_is_refused_before_the_first_step_and_fails_loudly_later(corpus, tmp_path):
+    def limit(n: int):
+        return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (n, n))
+
+    done = headwise(corpus, "train", *FILES, "--out", str(tmp_path / "a"), *SETS, preexec_fn=limit(40_000))
+    assert done.returncode == 2
+    assert b"a file may have 0 MB (ulimit -f) and a checkpoint needs" in done.stderr
+    assert not list((tmp_path / "a" / "checkpoints").iterdir())
+    assert headwise(corpus, "train", *FILES, "--out", str(tmp_path / "b"), *SETS).returncode == 0
+    # Later, a limit that the log runs into: loud, and what was there stays.
+    before = {p: p.read_bytes() for p in (tmp_path / "b" / "checkpoints").rglob("*") if p.is_file()}
+    log, largest = tmp_path / "b" / "log.jsonl", max(map(len, before.values()))
+    log.write_text(log.read_text() + json.dumps({"event": "note", "text": "x" * (2 * largest)}) + "\n")
+    more = ["--set", "train.max_steps=500", "--set", "train.validate_every=500", "--set", "train.save_every=500"]
+    done = headwise(
+        corpus, "train", *FILES, "--out", str(tmp_path / "b"), *SETS, *more, preexec_fn=limit(log.stat().st_size + 2000)
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.decode().splitlines()[-1] == f"error: cannot write {log}: File too large"
+    assert {p: p.read_bytes() for p in before} == before
+
+
+FAULTS = [
+    (["--src", "none.en", "--tgt", "train.de"], "error: cannot read none.en: No such file or directory\n"),
+    (["--src", "train.en"], "error: --src is given 1 times and --tgt 0 times: they go together\n"),
+    (["--src", "train.en", "--tgt", "dev.de", "--preset", "tiny"], "error: unequal lines: train.en has 300 lines, dev.de has 20: parallel files must match line by line; find where the two files part, and mend it there\n"),
+    (["--preset", "tiny"], "error: there is nothing to learn from: give --src and --tgt, or --pairs, or [[data.train]]\n"),
+    ([*FILES, "--preset", "tinny"], "error: unknown preset 'tinny'; choose from base, big, small, tiny; did you mean 'tiny'?\n"),
+    ([*FILES, "--set", "train.warmup=3"], "error: unknown setting 'train.warmup' from --set; did you mean 'train.warmup_steps'?\n"),
+    ([*FILES, "--set", "model.vocab_size=50"], "error: model.vocab_size follows from the tokenizer; set tokenizer.vocab_size instead\n"),
+    ([*FILES, "--weight", "2", "--weight", "3"], "error: --weight is given 2 times for 1 corpora: one for each\n"),
+    ([*FILES, "--init", "nowhere"], "error: there is no model folder nowhere\n"),
+    ([*FILES, "--device", "tpu"], "error: there is no device 'tpu'; choose from auto, cpu, cuda\n"),
+    (["nothing.toml"], "error: there is no run file nothing.toml\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "message"), FAULTS)
+def test_wrong_invocations(corpus, inside, arguments, message):
+    assert inside("train", *arguments, "--out", "runs/wrong") == (2, message)
+    assert not (corpus / "runs/wrong/checkpoints").exists() or not list((corpus / "runs/wrong/checkpoints").iterdir())
+
+
+def test_no_out(inside):
+    assert inside("train", *FILES) == (2, "error: where to? give --out DIR, such as --out runs/mine\n")
+
+
+def test_foreign_folders_are_refused(inside, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("years of work")
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name, words in (
+        ("full", "holds 'thesis.tex' and is no run folder"),
+        ("file", "File exists"),
+        ("link", "is a link to nothing"),
+    ):
+        code, said = inside("train", *FILES, "--out", str(tmp_path / name), *SETS)
+        assert code == 2
+        assert words in said
+    assert [p.name for p in (tmp_path / "full").iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="becoming another user needs root")
+def test_read_only_folders_are_refused(corpus, tmp_path):
+    """As another user, because root may write everywhere."""
+    folder = Path("/tmp") / f"headwise-read-only-{os.getpid()}"
+    folder.mkdir(mode=0o755)
+    try:
+        copy = folder / "corpus"
+        shutil.copytree(corpus, copy, ignore=shutil.ignore_patterns("runs"))
+        script = (
+            "import os, sys; os.setgid(65534); os.setuid(65534)\n"
+            "from headwise.train.folder import RunFolder\nfrom headwise.errors import FolderError\nfrom pathlib import Path\n"
+            f"try:\n    with RunFolder(Path({str(folder / 'run')!r})).locked(): pass\nexcept FolderError as error: print(error)"
+        )
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False
+        )
+        if "No module named" in done.stderr or "Permission denied" in done.stderr:
+            pytest.skip("the other user cannot read this environment")
+        assert done.stdout == f"cannot write to {folder / 'run'}: Permission denied; choose another folder\n"
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_without_torch_train_says_so(corpus):
+    script = "import sys; sys.modules['torch'] = None\nfrom headwise.cli.main import main\nsys.exit(main(['train', '--src', 'train.en', '--tgt', 'train.de', '--out', 'x']))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=corpus, check=False)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: this needs torch, which is not installed; pip install 'headwise[train]'\n",
+    )
