@@ -20,7 +20,19 @@ from protocol import RESULTS, machine
 DATA = Path(os.environ.get("HEADWISE_DATA", Path(__file__).parents[2] / "shared" / "data")) / "multi30k"
 MARK, REFERENCE_TOKENS = 41.02, 12_103  # Wu et al. 2021, and how long the reference is when measured as they did
 MARKS_MINUTES = (30, 60)  # what is there by then is scored on val
-RECIPE = ["train.keep_checkpoints=1000"]
+RECIPE = [
+    "model.norm=pre",
+    "tokenizer.vocab_size=6000",
+    "data.batch_tokens=2048",
+    "train.schedule=cosine",
+    "train.peak_lr=0.003",
+    "train.warmup_steps=1000",
+    "train.max_steps=18000",
+    "train.validate_every=1000",
+    "train.save_every=250",
+    "train.average_checkpoints=5",
+    "train.keep_checkpoints=1000",  # so that 30 and 60 minutes can be looked at afterwards
+]
 
 
 def train(out: Path, minutes: float, changes: list[str]) -> None:

@@ -1,6 +1,7 @@
 """What the documents say is so: symbols resolve, links lead somewhere, code runs, printed output is what is printed."""
 
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -83,6 +84,20 @@ def test_the_readmes_console_prints_what_it_says():
             [sys.executable, "-m", "headwise", *arguments], capture_output=True, text=True, check=False
         )
         assert (done.stdout + done.stderr).splitlines() == output
+
+
+def test_the_readmes_training_runs(tmp_path):
+    """As it stands there, on files of those names, cut short."""
+    for name in ("train", "val", "test"):
+        for language in ("en", "de"):
+            lines = [f"{word} {name} {language} {i}" for i, word in enumerate(["one", "two", "three"] * 10)]
+            (tmp_path / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines))
+    train, translate, evaluate = blocks("README.md", "bash")[0].splitlines()
+    short = " --set train.max_steps=2 --set model.d_model=16 --set search.extra_pieces=3"
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    for command in (train + short, translate, evaluate):
+        subprocess.run(command, shell=True, check=True, cwd=tmp_path, env=environment, capture_output=True)
+    assert len((tmp_path / "test.out").read_text().split("\n")) == 31
 
 
 def test_the_readmes_run_file_is_one(tmp_path):

@@ -57,13 +57,9 @@ def load(model: str, overrides: list[str], threads: int | None) -> "Translator":
         settings["search"] |= values
     search = check(RunConfig, settings, where="from --set").search
     need_torch()
-    import torch
-
     from headwise.engine.torch import TorchEngine
-    from headwise.model.transformer import Transformer
     from headwise.text.tokenizer import Tokenizer
     from headwise.translator import Translator
 
-    torch.set_num_threads(threads or len(os.sched_getaffinity(0)))
-    engine = TorchEngine(Transformer.from_arrays(bundle.config.model, bundle.weights))
+    engine = TorchEngine.of(bundle, threads or len(os.sched_getaffinity(0)))
     return Translator(Tokenizer.from_text(bundle.tokenizer), engine, search)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
+from headwise.bundle import Bundle
 from headwise.config import SearchConfig
 from headwise.model.transformer import Transformer
 from headwise.search.beam import beam
@@ -18,6 +19,12 @@ class TorchEngine:
 
     def __init__(self, model: Transformer) -> None:
         self.model = model
+
+    @classmethod
+    def of(cls, bundle: Bundle, threads: int) -> "TorchEngine":
+        """A saved model on the CPU; so many threads are used by all of this process."""
+        torch.set_num_threads(threads)
+        return cls(Transformer.from_arrays(bundle.config.model, bundle.weights))
 
     @torch.inference_mode()
     def generate(self, sources: Sequence[Sequence[int]], search: SearchConfig) -> list[list[Hypothesis]]:

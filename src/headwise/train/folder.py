@@ -74,6 +74,8 @@ class RunFolder:
             foreign = sorted({entry.name for entry in path.iterdir() if not entry.name.startswith(".")} - KNOWN)
             if foreign and not self.run_file.exists():
                 raise FolderError(f"{path} holds {foreign[0]!r} and is no run folder; choose a new or an empty one")
+            if self.saved() and not self.run_file.exists():
+                raise FolderError(f"{path} holds checkpoints but no run.toml; put it back or choose another folder")
             for folder in (path, self.data, self.checkpoints):
                 folder.mkdir(exist_ok=True)
                 probe = folder / f".probe.{os.getpid():08d}.tmp"

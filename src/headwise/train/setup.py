@@ -3,7 +3,7 @@
 import itertools
 import json
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -161,10 +161,14 @@ def _tokenizer(config: RunConfig, folder: RunFolder, train: Sequence[Corpus]) ->
                 raise BundleError(f"{config.train.init} has no tokenizer, so it cannot be trained further")
         else:
             n_pairs = sum(1 for corpus in train for _ in corpus.raw_pairs())
-            source, target = (
-                (pair[side] for pair in spread(train, n_pairs, LEARN_FROM) if all(text.strip() for text in pair))
-                for side in (0, 1)
-            )
+            source, target = _lines(train, n_pairs, side=0), _lines(train, n_pairs, side=1)
             text = Tokenizer.learn(source, target, config.tokenizer, n_pairs).to_text()
         write_text(file, text)
     return Tokenizer.from_text(file.read_text(encoding="utf-8"))
+
+
+def _lines(train: Sequence[Corpus], n_pairs: int, side: int) -> Iterator[str]:
+    """One side of the pairs that the tokenizer is learned from."""
+    for pair in spread(train, n_pairs, LEARN_FROM):
+        if all(text.strip() for text in pair):
+            yield pair[side]

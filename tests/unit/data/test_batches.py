@@ -113,3 +113,36 @@ def test_weights_that_leave_nothing_are_refused():
 def test_no_pairs_no_batches():
     with pytest.raises(DataError, match="no pairs are left"):
         Batches(prepared([]), 50, 1)
+
+
+def test_every_epoch_takes_another_way_of_cutting():
+    lengths = [(3, 4), (5, 2), (4, 4)]
+    thrice = Prepared(
+        side([a for a, _ in lengths * 3], 100), side([b for _, b in lengths * 3], 5000), (0,), 0, 0, "", 3
+    )
+    batches = Batches(thrice, 40, seed=1)
+    assert len(thrice) == 3
+    for epoch in range(6):
+        pairs = np.concatenate(batches.epoch(epoch))
+        assert sorted(pairs.tolist()) == [3 * (epoch % 3) + i for i in range(3)]
+
+
+@pytest.mark.parametrize("n_ranks", [1, 2, 3, 5])
+def test_shares_make_up_the_batch(n_ranks):
+    """Three pairs among five processes: two have a pair with nothing to learn, so that none waits for ever."""
+    batches = Batches(prepared([(4, 5), (3, 2), (6, 6)]), 100, seed=1)
+    batch = next(batches.after(Position()))
+    shares = [batch.share(rank, n_ranks) for rank in range(n_ranks)]
+    assert sum(share.n_tokens for share in shares) == batch.n_tokens
+    real = [row.tolist() for share in shares if share.n_tokens for row in share.src]
+    assert sorted(real) == sorted(row.tolist() for row in batch.src)
+    assert all(len(share.src) for share in shares)
+
+
+def test_what_comes_after(tmp_path):
+    batches = Batches(prepared([(9, 9)] * 5), 20, seed=1)
+    seen = list(batches.after(Position(), max_epochs=2))
+    assert len(seen) == 6
+    for batch, following in itertools.pairwise(seen):
+        assert batch.after == following.position
+    assert seen[-1].after == Position(2, 0)

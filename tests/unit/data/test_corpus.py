@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwise.data.corpus import Corpus, raw_lines, spread
+from headwise.data.corpus import Corpus, hold_out, raw_lines, spread
 from headwise.errors import DataError, UnequalLines
 
 
@@ -92,3 +92,26 @@ def test_what_cannot_be_read(tmp_path):
         list(raw_lines(tmp_path / "none"))
     with pytest.raises(DataError, match=r"cannot read .*: Is a directory"):
         list(raw_lines(tmp_path))
+
+
+def test_held_out_by_hash(tmp_path):
+    """As many different pairs as asked for, none of them left in the rest, the same whatever the order."""
+    pairs = [(f"text {i % 90}", f"Text {i % 90}") for i in range(100)] + [("", "leer"), ("empty", " ")]
+    found = []
+    for name, order in (("a", pairs), ("b", pairs[::-1])):
+        (tmp_path / name).write_text("".join(f"{src}\t{tgt}\n" for src, tgt in order))
+        rest, held = hold_out([Corpus(tmp_path / name)], 7)
+        left, out = (
+            [pair for corpus in part for pair in corpus.pairs() if all(map(str.strip, pair))] for part in (rest, held)
+        )
+        assert len(set(out)) == 7
+        assert sorted(left + out) == sorted(pair for pair in pairs if all(map(str.strip, pair)))
+        assert not set(left) & set(out)
+        found.append(set(out))
+    assert found[0] == found[1]
+
+
+def test_a_part_names_the_lines_of_the_file(tmp_path):
+    (tmp_path / "pairs").write_bytes(b"a\tb\nc\xff\td\n")
+    with pytest.raises(DataError, match="line 2, byte 2"):
+        list(Corpus(tmp_path / "pairs", part=(0, 2**64)).pairs())

@@ -85,3 +85,25 @@ def test_damage_is_noticed(tmp_path):
 
 def test_nothing_but_empty_sides(tmp_path):
     assert len(prepare([corpus(tmp_path, [("", "")])], TOKENIZER, tmp_path / "data")) == 0
+
+
+def test_cut_in_several_ways(tmp_path):
+    """With BPE dropout each pair lies there several times, cut differently, and always says the same."""
+    pairs = corpus(tmp_path, PAIRS[:40])
+    prepared = prepare([pairs], TOKENIZER, tmp_path / "data", dropout=0.5, n_samples=3)
+    assert (len(prepared), prepared.n_samples, prepared.begins) == (40, 3, (0,))
+    for i, (_, tgt) in enumerate(PAIRS[:40]):
+        ways = [prepared.tgt[sample * 40 + i].tolist() for sample in range(3)]
+        assert {TOKENIZER.decode(way) for way in ways} == {tgt}
+    lengths = prepared.tgt.lengths().reshape(3, 40)
+    assert (lengths != lengths[0]).any()
+    assert lengths.mean() > np.mean([len(ids) for ids in TOKENIZER.encode_target([tgt for _, tgt in PAIRS[:40]])])
+
+
+def test_too_long_is_decided_without_dropout(tmp_path):
+    """So that every way has the same pairs."""
+    pairs = corpus(tmp_path, PAIRS[:40])
+    n = max(len(ids) for ids in TOKENIZER.encode_target([tgt for _, tgt in PAIRS[:40]]))
+    prepared = prepare([pairs], TOKENIZER, tmp_path / "data", max_pieces=n, dropout=0.5, n_samples=4)
+    assert (len(prepared), prepared.n_long) == (40, 0)
+    assert prepared.tgt.lengths().max() > n
