@@ -88,8 +88,8 @@ def by_then(out: Path, minutes: float) -> Any:
     from dataclasses import replace
 
     from headwise.bundle import Bundle
+    from headwise.train.average import average
     from headwise.train.log import read_log
-    from headwise.train.run import average
 
     reached = [e["step"] for e in read_log(out / "log.jsonl") if e["event"] == "step" and e["minutes"] <= minutes]
     there = [p for p in sorted((out / "checkpoints").glob("step-*")) if reached and int(p.name[5:]) <= reached[-1]]

@@ -26,7 +26,20 @@ def pytest_report_header() -> str:
     return f"torch is not installed: {len(left_out)} files of tests left out" if left_out else "torch is installed"
 
 
-DIGITS = ["model.d_model=16", "model.d_ff=19", "model.n_heads=2", "model.n_encoder_layers=1", "model.n_decoder_layers=2", "tokenizer.kind=characters", "data.batch_tokens=120", "train.warmup_steps=10", "train.log_every=1", "train.decode_dev=4", "train.validate_every=7", "train.save_every=5"]
+DIGITS = [
+    "model.d_model=16",
+    "model.d_ff=19",
+    "model.n_heads=2",
+    "model.n_encoder_layers=1",
+    "model.n_decoder_layers=2",
+    "tokenizer.kind=characters",
+    "data.batch_tokens=120",
+    "train.warmup_steps=10",
+    "train.log_every=1",
+    "train.decode_dev=4",
+    "train.validate_every=7",
+    "train.save_every=5",
+]
 
 
 @pytest.fixture(scope="session")

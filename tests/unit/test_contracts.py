@@ -66,7 +66,17 @@ def test_torch_is_imported_only_where_it_may_be():
 
 
 def test_nothing_is_ever_unpickled():
-    forbidden = ("pickle", " torch.load", " torch.save", "(torch.load", "(torch.save", "marshal", "shelve", "joblib", "np.load")
+    forbidden = (
+        "pickle",
+        " torch.load",
+        " torch.save",
+        "(torch.load",
+        "(torch.save",
+        "marshal",
+        "shelve",
+        "joblib",
+        "np.load",
+    )
     for file in FILES:
         text = file.read_text()
         assert not [word for word in forbidden if word in text], file

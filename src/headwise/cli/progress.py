@@ -1,5 +1,6 @@
 """What a person sees of a run: a live line on a terminal, plain lines elsewhere, a summary at the end."""
 
+import math
 import time
 from types import TracebackType
 from typing import Any
@@ -21,7 +22,7 @@ class Screen:
         self.live: Live | None = None
         if self.console.is_terminal and not quiet:
             self.live = Live(console=self.console, refresh_per_second=2, transient=True)
-        self.max_steps, self.max_minutes = max_steps, None
+        self.max_steps, self.max_minutes = max_steps, math.inf
         self.last_line = 0.0
         self.dev = ""
 
@@ -52,7 +53,7 @@ class Screen:
             self._say(f"  [yellow]warning[/] {name}: {found['count']:,}, first {first} [dim]({found['fix']})[/]")
 
     def _start(self, e: Event) -> None:
-        self.max_steps = e["max_steps"]
+        self.max_steps, self.max_minutes = e["max_steps"], e["max_minutes"] or math.inf
         self._say(
             f"model: {e['parameters']:,} parameters, {e['vocabulary']:,} pieces; "
             f"{e['device']}, {e['precision']}, {e['threads']} threads"
@@ -78,7 +79,7 @@ class Screen:
         self._say(f"[yellow]warning[/] step {e['step']:,} skipped: loss {e['loss']} in {names}")
 
     def _step(self, e: Event) -> None:
-        left = (self.max_steps - e["step"]) / e["step"] * e["minutes"]
+        left = min((self.max_steps - e["step"]) / e["step"] * e["minutes"], self.max_minutes - e["minutes"])
         text = (
             f"step {e['step']:,} of {self.max_steps:,}  epoch {e['epoch']}  loss {e['loss']:.3f}  lr {e['lr']:.2g}  "
             f"{e['tokens_a_second']:,.0f} pieces/s  {_minutes(e['minutes'])} gone, {_minutes(left)} left"

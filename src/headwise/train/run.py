@@ -5,11 +5,11 @@ import math
 import os
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from headwise import __version__
@@ -22,6 +22,7 @@ from headwise.model.transformer import Transformer
 from headwise.text.tokenizer import Tokenizer
 from headwise.train import resume
 from headwise.train.allocator import keep_memory
+from headwise.train.average import average, follow
 from headwise.train.card import card_of
 from headwise.train.distributed import Team, gathered
 from headwise.train.folder import RunFolder
@@ -140,6 +141,7 @@ class Run:
             batches_an_epoch=len(self.batches.epoch(0)),
             padding=round(self.batches.padding(), 4),
             max_steps=train.max_steps,
+            max_minutes=train.max_minutes,
         )
 
     def _glance(self) -> State:
@@ -230,30 +232,29 @@ class Run:
             if update.skipped:
                 self._name(update, in_a_row, saved)
             elif self.ema is not None:
-                _follow(self.ema, self.model, train.ema_decay)
-            seconds = before + time.perf_counter() - began
+                follow(self.ema, self.model, train.ema_decay)
             state = replace(
                 state,
                 step=update.step,
                 position=update.after,
                 n_tokens=state.n_tokens + update.n_tokens,
-                seconds=seconds,
+                seconds=before + time.perf_counter() - began,
                 n_skipped=state.n_skipped + update.skipped,
             )
             if update.step % train.log_every == 0:
                 self._log_step(update, meter, state)
                 meter = Meter()
             if update.step % train.validate_every == 0:
-                state = self._validate(state)
-            state = replace(state, seconds=before + time.perf_counter() - began)
-            signal = self.team.largest(self.stop.number)
+                with meter.paused():
+                    state = self._validate(state)
+                state = replace(state, seconds=before + time.perf_counter() - began)
             reason = self._limit(state) if self.team.first else None
-            over = self.team.largest(int(reason is not None)) or signal
+            over = self.team.largest(self.stop.number or int(reason is not None))  # no signal has the number 1
             if (update.step % train.save_every == 0 or over) and not in_a_row:
                 self._save(state)
                 saved = update.step
             if over:
-                self.stop.number = signal
+                self.stop.number = over if over > 1 else 0
                 break
         self.stop.gentle = False
         if self.stop.number:
@@ -390,19 +391,12 @@ class Meter:
         self.nll += update.nll * update.n_tokens
         self.n_tokens += update.n_tokens
 
-
-def average(checkpoints: Sequence[Path]) -> dict[str, "np.ndarray[tuple[int, ...], np.dtype[np.float32]]"]:
-    """The mean of their weights (6.1), summed in float64."""
-    sums: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float64]]] = {}
-    for path in checkpoints:
-        for name, array in Bundle.read(path).weights.items():
-            sums[name] = sums[name] + array if name in sums else array.astype(np.float64)
-    return {name: (total / len(checkpoints)).astype(np.float32) for name, total in sums.items()}
-
-
-@torch.no_grad()
-def _follow(ema: Transformer, model: Transformer, decay: float) -> None:
-    torch._foreach_lerp_(list(ema.parameters()), list(model.parameters()), 1 - decay)
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Time that does not count as learning."""
+        began = time.perf_counter()
+        yield
+        self.began += time.perf_counter() - began
 
 
 def _at_most(batch: Batch, cells: int) -> Batch:

@@ -2,15 +2,18 @@
 
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from headwise.bundle import Bundle
-from headwise.errors import ConfigError, MissingExtra, TrainingError
+from headwise.bundle import Bundle, find_model
+from headwise.config import RunConfig
+from headwise.errors import ConfigError, FolderError, MissingExtra, NotABundle, TrainingError
 from headwise.model.transformer import Transformer
+from headwise.text.tokenizer import Tokenizer
 from headwise.train import loop, run
 from headwise.train.log import read_log
 from headwise.train.precision import wants_bfloat16
@@ -185,3 +188,31 @@ def test_dev_is_not_learned_from_twice_over(digit_config, tmp_path):
     train(digit_config("train.max_steps=1"), tmp_path / "run", threads=1)
     check = json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[0])
     assert (check["event"], check["pairs"], check["dev_pairs"]) == ("check", 150, 20)
+
+
+def test_subwords_are_learned_from_both_sides(digit_config, tmp_path):
+    (tmp_path / "pairs.tsv").write_text("".join(f"wordsource {i}\twortziel {i}\n" for i in range(60)))
+    config = digit_config("tokenizer.kind=bpe", "tokenizer.vocab_size=400", "train.max_steps=1")
+    data = {**config.data.model_dump(), "train": [{"pairs": str(tmp_path / "pairs.tsv")}], "dev": []}
+    train(RunConfig(**{**config.model_dump(), "data": data}), tmp_path / "run", threads=1)
+    tokenizer = Tokenizer.from_text((tmp_path / "run" / "tokenizer.json").read_text())
+    assert [len(ids) for ids in tokenizer.encode_source(["wordsource", "wortziel"])] == [2, 2]  # a piece and the end
+
+
+def test_checkpoints_without_their_run_file_are_not_gone_on_from(digit_config, tmp_path):
+    train(digit_config("train.max_steps=5"), tmp_path / "run", threads=1)
+    (tmp_path / "run" / "run.toml").unlink()
+    with pytest.raises(FolderError, match="holds checkpoints but no run.toml; put it back"):
+        train(digit_config("train.max_steps=9"), tmp_path / "run", threads=1)
+    assert (tmp_path / "run" / "checkpoints" / "step-00000005").is_dir()
+
+
+def test_a_run_folder_stands_for_its_model_or_its_newest_checkpoint(digit_config, tmp_path):
+    train(digit_config("train.max_steps=7"), tmp_path / "run", threads=1)
+    assert find_model(tmp_path / "run") == tmp_path / "run" / "model"
+    assert find_model(tmp_path / "run" / "model") == tmp_path / "run" / "model"
+    shutil.rmtree(tmp_path / "run" / "model")
+    assert find_model(tmp_path / "run").name == "step-00000007"
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    with pytest.raises(NotABundle, match="has no checkpoint yet; go on with: headwise train --out"):
+        find_model(tmp_path / "run")
