@@ -202,7 +202,7 @@ def test_subwords_are_learned_from_both_sides(digit_config, tmp_path):
 def test_checkpoints_without_their_run_file_are_not_gone_on_from(digit_config, tmp_path):
     train(digit_config("train.max_steps=5"), tmp_path / "run", threads=1)
     (tmp_path / "run" / "run.toml").unlink()
-    with pytest.raises(FolderError, match="holds checkpoints but no run.toml; put it back"):
+    with pytest.raises(FolderError, match=r"holds checkpoints but no run\.toml; put it back"):
         train(digit_config("train.max_steps=9"), tmp_path / "run", threads=1)
     assert (tmp_path / "run" / "checkpoints" / "step-00000005").is_dir()
 
