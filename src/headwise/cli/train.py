@@ -49,15 +49,15 @@ def train(
 ) -> int:
     """Train a model: check the data, learn pieces, prepare, train, validate, average. Run again, it goes on."""
     from headwise.cli.extra import need_torch
-
-    need_torch()
     from headwise.cli.progress import Screen
-    from headwise.train.run import train as train_in
     from headwise.train.stop import Stop
 
     with Stop() as stop:
         flags = _flags(src, tgt, pairs, dev_src, dev_tgt, dev_pairs, weight, source_lang, target_lang, init, seed)
         config, folder = _resolve(run_file, out, preset, overrides or [], flags)
+        need_torch()
+        from headwise.train.run import train as train_in
+
         with Screen(quiet, config.train.max_steps) as screen:
             train_in(config, folder, _device(device), threads, screen.show, stop)
         return 128 + stop.number if stop.number else 0
