@@ -3,8 +3,8 @@
 python benchmarks/train_loss.py        about 40 minutes
 
 Plain is float32 with torch's own dropout and torch's own cross entropy of all logits; fast is headwise as it comes on
-this machine, bfloat16 where that is native; both at three seeds. Prints `dev-loss <name> <nats a piece>` and whether the
-mean of fast lies inside the spread of plain.
+this machine, bfloat16 where that is native; both at three seeds. Prints `dev-loss <name> <nats a piece>` and whether
+the mean of fast lies inside the spread of plain.
 """
 
 import argparse

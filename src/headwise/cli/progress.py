@@ -47,7 +47,8 @@ class Screen:
         self.console.print(text)
 
     def _check(self, e: Event) -> None:
-        self._say(f"data: {e['pairs']:,} pairs, {e['dev_pairs']:,} to validate on")
+        dev = f"{e['dev_pairs']:,} to validate on" if e["dev_pairs"] else "some are held out to validate on"
+        self._say(f"data: {e['pairs']:,} pairs, {dev}")
         for name, found in e["warnings"].items():
             first = escape(found["where"][0])
             self._say(f"  [yellow]warning[/] {name}: {found['count']:,}, first {first} [dim]({found['fix']})[/]")

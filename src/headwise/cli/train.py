@@ -140,7 +140,9 @@ def _resolve(
     if out is None and run_file is not None:
         there = run_file.name == "run.toml" and (run_file.parent / "checkpoints").is_dir()
         out = Path(named.get("out") or (run_file.parent if there else Path("runs") / run_file.stem))
-    given = {path for override in overrides for path in paths_of(parse_override(override))} | set(paths_of(named))
+    given = {path for override in overrides for path in paths_of(parse_override(override))}
+    if "preset" in named:
+        given |= set(paths_of(named))
     if "model.vocab_size" in given and "tokenizer.vocab_size" not in given:
         raise InputError("model.vocab_size follows from the tokenizer; set tokenizer.vocab_size instead")
     if out is None:

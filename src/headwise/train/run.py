@@ -109,7 +109,7 @@ class Run:
         self.dev = Batches(open_prepared(self.folder.data / "dev"), data.batch_tokens, seed=0, shuffle=False)
         self.dev_pairs = dev_pairs(self.folder, train.decode_dev)
         torch.manual_seed(train.seed)
-        if train.init:
+        if train.init and not self.folder.saved():
             self.model = Transformer.from_arrays(self.config.model, Bundle.read(find_model(train.init)).weights)
         else:
             self.model = Transformer(self.config.model)
@@ -125,7 +125,8 @@ class Run:
         }
         n_bytes = sum(p.numel() for p in self.model.parameters()) * 4
         if self.team.first:
-            kept = max(train.keep_checkpoints, train.average_checkpoints)
+            most = max(train.keep_checkpoints, train.average_checkpoints)
+            kept = min(most, train.max_steps // train.save_every + 1)
             self.folder.need_room(n_bytes * (kept + 2 + 2 * 3), largest_file=3 * n_bytes)
             self.writer = tensorboard(self.folder.tensorboard) if train.tensorboard else None
         self.log.write(
@@ -259,6 +260,8 @@ class Run:
         self.stop.gentle = False
         if self.stop.number:
             self.log.write("stopped", signal=self.stop.number, step=state.step)
+            if self.team.first:
+                write_report(self.folder, self.config)
         return state, reason or "max_epochs"
 
     def _name(self, update: Update, in_a_row: int, saved: int) -> None:
