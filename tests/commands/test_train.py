@@ -1,15 +1,20 @@
 """headwise train, init, translate and evaluate as a user types them."""
 
+import contextlib
+import fcntl
 import gzip
 import json
 import os
+import pty
 import random
 import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 import tomllib
 from pathlib import Path
@@ -119,6 +124,26 @@ def test_what_a_person_reads(inside):
     assert any(line.startswith("estimate: about ") for line in lines)
     assert any(line.startswith("dev at step 12: loss ") for line in lines)
     assert lines[-1] == "next: headwise translate --model runs/read/model < in.txt > out.txt"
+
+
+def test_the_live_display(corpus):
+    """On a terminal: a bar, and a line with steps, loss, learning rate, speed and time left, drawn over and over."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    process = subprocess.Popen([SCRIPT, "train", *FILES, "--out", "runs/live", *SETS], cwd=corpus, stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    with contextlib.suppress(OSError):  # Linux says EIO when the other side is closed
+        while block := os.read(ours, 4096):
+            seen += block
+    os.close(ours)
+    assert process.wait() == 0
+    text = seen.decode()
+    assert re.search(r"━+ \d+%", re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", text))
+    assert re.search(
+        r"step \d+ of 12  epoch \d+  loss [\d.]+  lr [\d.e-]+  [\d,]+ pieces/s  \d+ s gone, \d+ s left", text
+    )
+    assert "next: headwise translate --model runs/live/model" in text
 
 
 def test_finished_is_one_line(finished, inside):

@@ -48,13 +48,13 @@ def train(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> int:
     """Train a model: check the data, learn pieces, prepare, train, validate, average. Run again, it goes on."""
+    given = dict(locals())
     from headwise.cli.extra import need_torch
     from headwise.cli.progress import Screen
     from headwise.train.stop import Stop
 
     with Stop() as stop:
-        flags = _flags(src, tgt, pairs, dev_src, dev_tgt, dev_pairs, weight, source_lang, target_lang, init, seed)
-        config, folder = _resolve(run_file, out, preset, overrides or [], flags)
+        config, folder = _resolve(run_file, out, preset, overrides or [], _flags(given))
         need_torch()
         from headwise.train.run import train as train_in
 
@@ -81,6 +81,7 @@ def write_run_file(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     """Write a run file with every setting, its value and its meaning, for headwise train."""
+    given = dict(locals())
     from headwise.atomic import write_text
     from headwise.cli.corpora import corpora
     from headwise.config import load_config
@@ -90,42 +91,35 @@ def write_run_file(
 
     if file.exists():
         raise FolderError(f"{file} is there already; choose another name or move it away")
-    flags = _flags(src, tgt, pairs, dev_src, dev_tgt, dev_pairs, weight, source_lang, target_lang, None, seed)
     preset = preset or choose_preset(corpora(src, tgt, pairs))
-    config = load_config(preset, flags=flags, overrides=overrides or [])
+    config = load_config(preset, flags=_flags(given), overrides=overrides or [])
     derived = {"model.vocab_size", "model.src_vocab_size", "model.d_k", "model.d_v"}
     top = {"preset": preset, "out": str(out or Path("runs") / file.stem)}
     write_text(file, to_toml(config, top, leave_out=frozenset(derived)))
     typer.echo(f"wrote {file}; next: headwise train {file}", err=True)
 
 
-def _flags(
-    src: list[Path] | None,
-    tgt: list[Path] | None,
-    pairs: list[Path] | None,
-    dev_src: list[Path] | None,
-    dev_tgt: list[Path] | None,
-    dev_pairs: list[Path] | None,
-    weight: list[float] | None,
-    source_lang: str | None,
-    target_lang: str | None,
-    init: str | None,
-    seed: int | None,
-) -> dict[str, Any]:
+def _flags(given: dict[str, Any]) -> dict[str, Any]:
     """The flags as settings."""
     from headwise.cli.corpora import corpora
     from headwise.errors import InputError
 
-    data: dict[str, Any] = {"source_lang": source_lang, "target_lang": target_lang}
-    data["train"] = [corpus.model_dump() for corpus in corpora(src, tgt, pairs)]
-    data["dev"] = [corpus.model_dump() for corpus in corpora(dev_src, dev_tgt, dev_pairs, "dev-")]
-    if weight:
-        if len(weight) != len(data["train"]):
-            raise InputError(f"--weight is given {len(weight)} times for {len(data['train'])} corpora: one for each")
-        data["train"] = [{**corpus, "weight": w} for corpus, w in zip(data["train"], weight, strict=True)]
-    given = {name: value for name, value in data.items() if value}
-    train = {name: value for name, value in (("init", init), ("seed", seed)) if value is not None}
-    return {name: section for name, section in (("data", given), ("train", train)) if section}
+    train = corpora(given["src"], given["tgt"], given["pairs"])
+    dev = corpora(given["dev_src"], given["dev_tgt"], given["dev_pairs"], "dev-")
+    weights = given["weight"] or [1.0] * len(train)
+    if len(weights) != len(train):
+        raise InputError(f"--weight is given {len(weights)} times for {len(train)} corpora: one for each")
+    data = {
+        "train": [corpus.model_dump() | {"weight": weight} for corpus, weight in zip(train, weights, strict=True)],
+        "dev": [corpus.model_dump() for corpus in dev],
+        "source_lang": given["source_lang"],
+        "target_lang": given["target_lang"],
+    }
+    how = {"init": given.get("init"), "seed": given["seed"]}
+    return {
+        "data": {name: value for name, value in data.items() if value},
+        "train": {name: value for name, value in how.items() if value is not None},
+    }
 
 
 def _resolve(
@@ -139,7 +133,7 @@ def _resolve(
     named = read_run_file(run_file) if run_file else {}
     if out is None and run_file is not None:
         there = run_file.name == "run.toml" and (run_file.parent / "checkpoints").is_dir()
-        out = Path(named.get("out") or (run_file.parent if there else Path("runs") / run_file.stem))
+        out = Path(str(named.get("out") or "") or (run_file.parent if there else Path("runs") / run_file.stem))
     given = {path for override in overrides for path in paths_of(parse_override(override))}
     if "preset" in named:
         given |= set(paths_of(named))
@@ -150,10 +144,11 @@ def _resolve(
     if preset is None and run_file is None and (out / "run.toml").is_file():
         run_file = out / "run.toml"
     elif preset is None and "preset" not in named and "model" not in named:
-        corpora = flags.get("data", {}).get("train") or named.get("data", {}).get("train")
+        section = named.get("data")
+        corpora = flags["data"].get("train") or (section.get("train") if isinstance(section, dict) else None)
         if not corpora:
             raise InputError("there is nothing to learn from: give --src and --tgt, or --pairs, or a run file")
-        init = flags.get("train", {}).get("init")
+        init = flags["train"].get("init")
         if init is None:
             preset = choose_preset([check(CorpusConfig, corpus) for corpus in corpora])
         else:

@@ -7,7 +7,6 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from headwise.bundle import Bundle, find_model
 from headwise.config import RunConfig
@@ -99,26 +98,22 @@ def test_a_moving_average_by_hand(digit_config, tmp_path):
             np.testing.assert_allclose(array, expected[name], rtol=1e-5, atol=1e-7)
 
 
-class Poison(nn.Module):
-    """Makes the loss of chosen passes NaN."""
+def poisoned(passes: set[int]) -> type[loop.Teacher]:
+    """A teacher whose loss is NaN in these passes, counted from 1."""
 
-    steps: set[int] = set()  # noqa: RUF012
-    step = 0
+    class Poisoned(loop.Teacher):
+        count = 0
 
-    @classmethod
-    def over(cls, teacher, steps):
-        class Poisoned(teacher):
-            def forward(self, *batch):
-                cls.step += 1
-                smoothed, nll = super().forward(*batch)
-                return (smoothed * (math.nan if cls.step in steps else 1.0)), nll
+        def forward(self, *batch):
+            Poisoned.count += 1
+            smoothed, nll = super().forward(*batch)
+            return smoothed * (math.nan if Poisoned.count in passes else 1.0), nll
 
-        cls.step = 0
-        return Poisoned
+    return Poisoned
 
 
 def test_a_batch_that_is_not_finite_is_named_and_skipped(digit_config, tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "Teacher", Poison.over(loop.Teacher, {4, 6}))
+    monkeypatch.setattr(loop, "Teacher", poisoned({4, 6}))
     state = train(digit_config("train.max_steps=10"), tmp_path / "run", threads=1)
     assert (state.step, state.n_skipped) == (10, 2)
     skipped = events(tmp_path / "run", "skipped")
@@ -131,7 +126,7 @@ def test_a_batch_that_is_not_finite_is_named_and_skipped(digit_config, tmp_path,
 
 
 def test_several_in_a_row_stop_at_what_was_sound(digit_config, tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "Teacher", Poison.over(loop.Teacher, set(range(8, 99))))
+    monkeypatch.setattr(loop, "Teacher", poisoned(set(range(8, 99))))
     with pytest.raises(TrainingError, match=r"5 updates in a row, up to step 12, .*step-00000005 is sound; .* --init"):
         train(digit_config("train.max_steps=30"), tmp_path / "run", threads=1)
     assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["step-00000005"]
