@@ -49,20 +49,20 @@ def measure(contestant: str) -> dict[str, list[float]]:
     config = load_config(preset, overrides=[f"model.vocab_size={VOCABULARY}", "model.dropout=0.3"])
     torch.manual_seed(1)
     batches = Batches(open_prepared(Path(os.environ["PREPARED"])), BATCH_TOKENS, seed=1).after(Position())
-    step = {"headwise": headwise, "torch.nn": torch_nn, "marian": marian}[name](config)
+    half = kind == "bfloat16"
+    step = {"headwise": headwise, "torch.nn": torch_nn, "marian": marian}[name](config, half)
     seconds = []
     for i in range(WARMUP + STEPS):
         batch = next(batches)
         began = time.perf_counter()
-        with torch.autocast("cpu", torch.bfloat16, enabled=kind == "bfloat16"):
-            loss = step(batch)
+        loss = step(batch)
         assert math.isfinite(loss)
         if i >= WARMUP:
             seconds.append((time.perf_counter() - began) / batch.n_tokens * 1000)
     return {"seconds a thousand pieces": seconds}
 
 
-def headwise(config: Any) -> Any:
+def headwise(config: Any, half: bool) -> Any:
     from headwise.model.transformer import Transformer
     from headwise.train.allocator import keep_memory
     from headwise.train.loop import learn, make_optimizer
@@ -70,10 +70,10 @@ def headwise(config: Any) -> Any:
     keep_memory()
     model = Transformer(config.model)
     optimizer = make_optimizer(model, config.train)
-    return lambda batch: next(learn(model, optimizer, iter([batch]), config.train, step=10)).loss
+    return lambda batch: next(learn(model, optimizer, iter([batch]), config.train, 10, bfloat16=half)).loss
 
 
-def plain_step(parameters: Any, logits_of: Any) -> Any:
+def plain_step(parameters: Any, logits_of: Any, half: bool) -> Any:
     """The loop that everybody writes: logits, cross entropy that ignores padding, Adam."""
     import torch
     from torch.nn import functional as F
@@ -82,8 +82,9 @@ def plain_step(parameters: Any, logits_of: Any) -> Any:
 
     def step(batch: Any) -> float:
         src, tgt_in, tgt_out = (torch.from_numpy(x) for x in (batch.src, batch.tgt_in, batch.tgt_out))
-        logits = logits_of(src, tgt_in)
-        loss = F.cross_entropy(logits.flatten(0, 1), tgt_out.flatten(), ignore_index=0, label_smoothing=0.1)
+        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+            logits = logits_of(src, tgt_in)
+            loss = F.cross_entropy(logits.flatten(0, 1), tgt_out.flatten(), ignore_index=0, label_smoothing=0.1)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -92,7 +93,7 @@ def plain_step(parameters: Any, logits_of: Any) -> Any:
     return step
 
 
-def torch_nn(config: Any) -> Any:
+def torch_nn(config: Any, half: bool) -> Any:
     import torch
     from torch import nn
 
@@ -123,10 +124,10 @@ def torch_nn(config: Any) -> Any:
         return hidden @ embedding.weight.T
 
     body.train()
-    return plain_step([*embedding.parameters(), *body.parameters()], logits_of)
+    return plain_step([*embedding.parameters(), *body.parameters()], logits_of, half)
 
 
-def marian(config: Any) -> Any:
+def marian(config: Any, half: bool) -> Any:
     from transformers import MarianConfig, MarianMTModel
 
     c = config.model
@@ -154,7 +155,7 @@ def marian(config: Any) -> Any:
     def logits_of(src: Any, tgt_in: Any) -> Any:
         return model(input_ids=src, attention_mask=(src != 0).long(), decoder_input_ids=tgt_in, use_cache=False).logits
 
-    return plain_step(model.parameters(), logits_of)
+    return plain_step(model.parameters(), logits_of, half)
 
 
 def matrix_peak(kind: str) -> float:
@@ -175,8 +176,9 @@ def main(presets: list[str]) -> None:
 
     from headwise.architecture import describe
     from headwise.config import load_config
+    from headwise.train.precision import native
 
-    kinds = ["float32", *(["bfloat16"] if torch.ops.mkldnn._is_mkldnn_bf16_supported() else [])]
+    kinds = ["float32", *(["bfloat16"] if native(torch.device("cpu")) else [])]
     peaks = {kind: matrix_peak(kind) for kind in kinds}
     names = ["headwise", "torch.nn", "marian"]
     with tempfile.TemporaryDirectory() as scratch:

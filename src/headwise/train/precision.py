@@ -10,15 +10,16 @@ from headwise.errors import ConfigError
 
 def wants_bfloat16(config: TrainConfig, device: torch.device) -> bool:
     """Whether matrix products run in bfloat16; asked for where it is not native, that is a ConfigError."""
-    native = _native(device)
-    if config.precision == "bfloat16" and not native:
+    has_it = native(device)
+    if config.precision == "bfloat16" and not has_it:
         raise ConfigError(
             f"train.precision is 'bfloat16', which this machine ({device.type}) has no instructions for; use 'auto'"
         )
-    return native and config.precision != "float32"
+    return has_it and config.precision != "float32"
 
 
-def _native(device: torch.device) -> bool:
+def native(device: torch.device) -> bool:
+    """Whether there are instructions for it."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if platform.machine() in ("aarch64", "arm64"):
