@@ -20,7 +20,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import torch  # noqa: F401
+import torch
 
 from headwise.bundle import Bundle
 from headwise.cli.main import main
@@ -58,7 +58,9 @@ def inside(corpus, capsys, monkeypatch):
         code = main(arguments)
         return code, capsys.readouterr().err
 
-    return run
+    threads = torch.get_num_threads()
+    yield run
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
@@ -340,6 +342,7 @@ FAULTS = [
     ([*FILES, "--set", "model.vocab_size=50"], "error: model.vocab_size follows from the tokenizer; set tokenizer.vocab_size instead\n"),
     ([*FILES, "--weight", "2", "--weight", "3"], "error: --weight is given 2 times for 1 corpora: one for each\n"),
     ([*FILES, "--init", "nowhere"], "error: there is no model folder nowhere\n"),
+    ([*FILES, "--device", "cuda"], "error: there is no CUDA device that torch can use; leave --device out\n"),
     ([*FILES, "--device", "tpu"], "error: there is no device 'tpu'; choose from auto, cpu, cuda\n"),
     (["nothing.toml"], "error: there is no run file nothing.toml\n"),
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from headwise.bundle import Bundle, find_model
 from headwise.config import RunConfig, SearchConfig, load_config
 from headwise.data.batches import Batch, Batches, Position
 from headwise.data.prepared import open_prepared
-from headwise.errors import BundleError, TrainingError
+from headwise.errors import BundleError, InputError, TrainingError
 from headwise.model.transformer import Transformer
 from headwise.text.tokenizer import Tokenizer
 from headwise.train import resume
@@ -54,7 +54,10 @@ def train(
     """
     stop = stop or Stop()
     keep_memory()
-    place = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    has_cuda = torch.cuda.is_available()
+    if device == "cuda" and not has_cuda:
+        raise InputError("there is no CUDA device that torch can use; leave --device out")
+    place = ("cuda" if has_cuda else "cpu") if device == "auto" else device
     with gathered(place) as team:
         torch.set_num_threads(threads or max(1, len(os.sched_getaffinity(0)) // team.size))
         run_folder = RunFolder(folder)
