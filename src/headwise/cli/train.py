@@ -27,7 +27,7 @@ SEED = typer.Option(metavar="NUMBER", help="Same as --set train.seed=NUMBER.")
 
 
 def train(
-    run_file: Annotated[Path | None, typer.Argument(metavar="[RUN.TOML]", help="A run file; init writes one.")] = None,
+    run_file: Annotated[Path | None, typer.Argument(metavar="RUN.TOML", help="A run file; init writes one.")] = None,
     src: Annotated[list[Path] | None, SRC] = None,
     tgt: Annotated[list[Path] | None, TGT] = None,
     pairs: Annotated[list[Path] | None, PAIRS] = None,
