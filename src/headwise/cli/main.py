@@ -87,4 +87,9 @@ def _explain(error: Exception) -> str:
 
 def run() -> None:
     """The console script."""
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:  # torch's threads of several processes may abort while Python ends
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
