@@ -199,7 +199,7 @@ class Run:
         return None
 
     def _estimate(self) -> None:
-        """How long it will take, from two passes over a small batch; the weights stay as they are."""
+        """How long it will take, from the fastest of three passes over a small batch; the weights stay."""
         batch = _at_most(next(self.batches.after(Position())), PROBE_CELLS)
         teacher = Teacher(self.model, self.config.train, self.bfloat16)
         self.model.train()
