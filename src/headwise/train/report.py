@@ -18,7 +18,7 @@ STYLE = """
 :root { color-scheme: light dark; --line: #8884; --dim: #777; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1360px; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-.curves { display: flex; flex-wrap: wrap; gap: 1rem; } figure { margin: 0; flex: 1 1 420px; max-width: 660px; }
+.curves { display: flex; flex-wrap: wrap; gap: 1rem; } figure { margin: 0; flex: 1 1 520px; max-width: 660px; }
 figcaption { font-weight: 600; } svg { width: 100%; height: auto; } svg text { font-size: 12px; fill: currentColor; }
 table { border-collapse: collapse; } td, th { text-align: left; padding: .25rem .8rem .25rem 0; vertical-align: top;
 border-bottom: 1px solid var(--line); } code, pre { font-size: 13px; } .dim { color: var(--dim); }
@@ -82,10 +82,11 @@ def figure(caption: str, curves: dict[str, Curve]) -> str:
     for tick in ticks:
         y = y_of(tick)
         parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#8884"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:.3g}</text>')
+        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_short(tick)}</text>')
     for i in range(5):
         x = x_most * i / 4
-        parts.append(f'<text x="{x_of(x):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{x:,.0f}</text>')
+        anchor = "end" if i == 4 else "middle"  # the last one would stand out of the picture
+        parts.append(f'<text x="{x_of(x):.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}">{x:,.0f}</text>')
     for (name, line), colour in zip(curves.items(), COLOURS, strict=False):
         path = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in line)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
@@ -96,6 +97,10 @@ def figure(caption: str, curves: dict[str, Curve]) -> str:
             )
     svg = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(caption)}">{"".join(parts)}</svg>'
     return f"<figure><figcaption>{escape(caption)}</figcaption>{svg}</figure>"
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
 
 
 def _summary(end: Event | None) -> str:
