@@ -2,7 +2,7 @@
 
 import ctypes
 
-M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # malloc.h
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX, M_ARENA_MAX = -1, -2, -4, -8  # malloc.h
 KEEP = 2**31 - 1  # bytes at the top of the heap that are not given back
 
 
@@ -12,5 +12,5 @@ def keep_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
         return False
-    settings = ((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, KEEP), (M_TOP_PAD, 64 * 2**20))
+    settings = ((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, KEEP), (M_TOP_PAD, 64 * 2**20), (M_ARENA_MAX, 1))
     return all([mallopt(name, value) == 1 for name, value in settings])

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,7 @@ from headwise.train.distributed import ALONE, Team
 from headwise.train.loss import Loss, smoothed_cross_entropy
 from headwise.train.r_drop import r_drop
 from headwise.train.schedule import learning_rate
+from headwise.train.workers import Workers, how_many
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ def learn(
     step: int = 0,
     team: Team = ALONE,
     bfloat16: bool = False,
+    n_workers: int | None = None,
 ) -> Iterator[Update]:
     """An update for every `accumulate` batches, while there are any; `step` is how many came before.
 
@@ -80,17 +83,23 @@ def learn(
     teacher: nn.Module = Teacher(model, config, bfloat16)
     if team.size > 1:
         teacher = DistributedDataParallel(teacher)
+    n_workers = n_workers or how_many(team.device, team.size)
+    workers = Workers(list(model.parameters()), n_workers) if n_workers > 1 else None
     while group := list(itertools.islice(batches, config.accumulate)):
         step += 1
         model.train()
-        torch.manual_seed(_seed(config.seed, step, team.rank))
+        seed = _seed(config.seed, step, team.rank)
+        torch.manual_seed(seed)
         lr = learning_rate(step, config, model.config.d_model)
         for parameters in optimizer.param_groups:
             parameters["lr"] = lr
         n_tokens = sum(batch.n_tokens for batch in group)  # over all processes
         sums = [0.0, 0.0]
-        for batch in group:
-            loss = _backward(teacher, batch, team, n_tokens, last=batch is group[-1])
+        for i, batch in enumerate(group):
+            if workers:
+                loss = workers.backward(partial(_loss, teacher, team), batch, n_tokens, seed + i * n_workers)
+            else:
+                loss = _backward(teacher, batch, team, n_tokens, last=batch is group[-1])
             sums = [sums[0] + loss.smoothed.item(), sums[1] + loss.nll.item()]
         smoothed, nll = team.sums(sums)
         grad_norm = clip_grad_norm_(model.parameters(), config.clip_norm or math.inf).item()
@@ -118,9 +127,13 @@ def _backward(teacher: nn.Module, batch: Batch, team: Team, n_tokens: int, last:
     """
     apart = isinstance(teacher, DistributedDataParallel) and not last
     with teacher.no_sync() if apart else nullcontext():  # type: ignore[operator]
-        loss = Loss(*teacher(*tensors(batch.share(team.rank, team.size), team.device)))
+        loss = _loss(teacher, team, batch.share(team.rank, team.size))
         torch.autograd.backward(loss.smoothed * (team.size / n_tokens))
     return loss
+
+
+def _loss(teacher: nn.Module, team: Team, batch: Batch) -> Loss:
+    return Loss(*teacher(*tensors(batch, team.device)))
 
 
 def tensors(batch: Batch, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:

@@ -50,7 +50,7 @@ class _Joined(torch.autograd.Function):
                 logits += bias
             probs = torch.softmax(logits, dim=-1, out=room[: len(logits)])
             of_target = logits.gather(1, target[rows, None])[:, 0]
-            log_prob = _log(probs, logits, of_target, target[rows])
+            log_prob = log_of_target(probs, logits, of_target, target[rows])
             nll -= log_prob.sum()
             mean_logit = (hidden[rows] @ w_sum + bias_sum) / V
             smoothed -= (log_prob + smoothing * (mean_logit - of_target)).sum()
@@ -72,7 +72,7 @@ class _Joined(torch.autograd.Function):
         return *(grad * scale if grad is not None else None for grad in ctx.grads), None, None
 
 
-def _log(probs: Tensor, logits: Tensor, of_target: Tensor, target: Tensor) -> Tensor:
+def log_of_target(probs: Tensor, logits: Tensor, of_target: Tensor, target: Tensor) -> Tensor:
     """The log probability of each target, from its probability unless that is too small to be exact."""
     prob = probs.gather(1, target[:, None])[:, 0]
     small = (prob < SMALL).nonzero()[:, 0]

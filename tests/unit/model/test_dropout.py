@@ -1,9 +1,11 @@
 """Dropout: the right share, the right scale, the same mask on the way back."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
-from headwise.model.dropout import Dropout, dropout
+from headwise.model.dropout import Dropout, dropout, seed_dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 0.9])
@@ -36,3 +38,23 @@ def test_repeatable_by_seed_and_only_in_training():
     assert not torch.equal(module(x), first)
     assert module.eval()(x) is x
     assert dropout(x, 0.0) is x
+
+
+def test_a_thread_can_have_draws_of_its_own():
+    """Another thread's draws do not depend on what this one has drawn."""
+    x = torch.ones(40, 5)
+
+    def draw(seed: int) -> torch.Tensor:
+        seed_dropout(seed)
+        return dropout(x, 0.4)
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(draw, 3).result()
+        torch.manual_seed(3)
+        dropout(x, 0.4)
+        assert torch.equal(pool.submit(draw, 3).result(), first)
+        assert not torch.equal(pool.submit(draw, 4).result(), first)
+    torch.manual_seed(7)
+    mine = dropout(x, 0.4)
+    torch.manual_seed(7)
+    assert torch.equal(dropout(x, 0.4), mine)  # here torch's own still decides
