@@ -43,7 +43,7 @@ class Dropout(nn.Module):
 
 
 class _FromBytes(torch.autograd.Function):
-    """One 64-bit draw decides on eight entries; a comparison in floats has no branches to guess, unlike a filled mask."""
+    """One 64-bit draw decides on eight entries; multiplied, since filling by a mask guesses a branch for each."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, threshold: int) -> Tensor:
