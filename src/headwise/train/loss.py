@@ -1,5 +1,6 @@
 """Cross entropy with label smoothing (5.4), joined with the output projection so that logits are never kept."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -34,35 +35,23 @@ class _Joined(torch.autograd.Function):
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
-        device, V = hidden.device.type, weight.size(0)
-        compute = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
-        h, w = hidden.to(compute), weight.to(compute)
-        w_sum, even = w.sum(dim=0, dtype=torch.float32), smoothing / V  # the sum of all logits of a row is h @ w_sum
-        bias_sum = bias.sum() if bias is not None else 0.0
-        smoothed, nll = (torch.zeros((), dtype=torch.float64, device=hidden.device) for _ in range(2))
-        grads = [torch.zeros_like(x) if x is not None else None for x in (hidden, weight, bias)]
-        room = torch.empty(min(CHUNK, len(target)), V, device=hidden.device)  # one room for all chunks' probabilities
-
-        for begin in range(0, len(target), CHUNK):
-            rows = slice(begin, begin + CHUNK)
-            logits = (h[rows] @ w.T).float()  # (rows, V)
-            if bias is not None:
-                logits += bias
-            probs = torch.softmax(logits, dim=-1, out=room[: len(logits)])
-            of_target = logits.gather(1, target[rows, None])[:, 0]
-            log_prob = log_of_target(probs, logits, of_target, target[rows])
-            nll -= log_prob.sum()
-            mean_logit = (hidden[rows] @ w_sum + bias_sum) / V
-            smoothed -= (log_prob + smoothing * (mean_logit - of_target)).sum()
-            if any(ctx.needs_input_grad):
-                _add_gradients(grads, probs, h, w, target, rows, smoothing)
-        if any(ctx.needs_input_grad):  # the part of smoothing that is the same for every piece, for all rows at once
-            of_hidden, of_weight, of_bias = grads
-            of_hidden -= even * w_sum  # type: ignore[operator]
-            of_weight -= even * h.sum(dim=0, dtype=torch.float32)  # type: ignore[operator]
-            if of_bias is not None:
-                of_bias -= even * len(target)
-        ctx.grads = grads
+        wanted = any(ctx.needs_input_grad)
+        output = Projection(hidden, weight, bias, smoothing)
+        h, of_hidden = output.cast(hidden), torch.empty_like(hidden)
+        room = torch.empty(min(CHUNK, len(target)), len(weight), device=hidden.device)  # for all chunks' probabilities
+        smoothed, nll = output.zeros()
+        for rows in chunks(len(target)):
+            found = output(h[rows], target[rows], room)
+            smoothed += found.smoothed
+            nll += found.nll
+            if wanted:
+                grad = found.probs.scatter_add_(
+                    1, target[rows, None], found.probs.new_full((len(h[rows]), 1), smoothing - 1)
+                )
+                of_hidden[rows] = output.backward(grad, h[rows])
+        if wanted:
+            output.spread(of_hidden, h)
+        ctx.grads = [of_hidden, output.of_weight, output.of_bias]
         ctx.mark_non_differentiable(nll)
         return smoothed, nll
 
@@ -72,7 +61,75 @@ class _Joined(torch.autograd.Function):
         return *(grad * scale if grad is not None else None for grad in ctx.grads), None, None
 
 
-def log_of_target(probs: Tensor, logits: Tensor, of_target: Tensor, target: Tensor) -> Tensor:
+def chunks(n: int) -> Iterator[slice]:
+    """Rows that are looked at together."""
+    return (slice(begin, begin + CHUNK) for begin in range(0, n, CHUNK))
+
+
+class Found(NamedTuple):
+    """What the projection of some rows gives; the last two are sums over the rows."""
+
+    logits: Tensor  # (rows, V)
+    probs: Tensor  # (rows, V)
+    log_sums: Tensor  # (rows,), what logits are above log probabilities
+    smoothed: Tensor
+    nll: Tensor
+
+
+class Projection:
+    """The output projection, in the type that matrix products are made in, with the gradients that it gathers."""
+
+    def __init__(self, hidden: Tensor, weight: Tensor, bias: Tensor | None, smoothing: float) -> None:
+        device = hidden.device.type
+        self.type = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
+        self.weight, self.bias, self.smoothing = self.cast(weight), bias, smoothing
+        self.weight_sum = self.weight.sum(
+            dim=0, dtype=torch.float32
+        )  # the sum of all logits of a row is h @ weight_sum
+        self.bias_sum = bias.sum() if bias is not None else 0.0
+        self.of_weight, self.of_bias = torch.zeros_like(weight), torch.zeros_like(bias) if bias is not None else None
+
+    def cast(self, x: Tensor) -> Tensor:
+        """In the type of matrix products."""
+        return x.to(self.type)
+
+    def zeros(self) -> list[Tensor]:
+        """Two sums to begin with."""
+        return [torch.zeros((), dtype=torch.float64, device=self.weight.device) for _ in range(2)]
+
+    def __call__(self, h: Tensor, target: Tensor, room: Tensor | None = None) -> Found:
+        """Probabilities and losses of rows `(rows, d_model)`; the probabilities lie in `room` if there is one."""
+        logits = (h @ self.weight.T).float()
+        if self.bias is not None:
+            logits += self.bias
+        probs = torch.softmax(logits, dim=-1, out=room[: len(h)] if room is not None else None)
+        of_target = logits.gather(1, target[:, None])[:, 0]
+        log_prob = _log(probs, logits, of_target, target)
+        mean_logit = (h.float() @ self.weight_sum + self.bias_sum) / len(self.weight)
+        smoothed = log_prob + self.smoothing * (mean_logit - of_target)
+        return Found(logits, probs, of_target - log_prob, -smoothed.sum(), -log_prob.sum())
+
+    def backward(self, grad: Tensor, h: Tensor) -> Tensor:
+        """From the gradient of logits `(rows, V)` to that of h; those of weight and bias are added to."""
+        g = self.cast(grad)
+        if g.dtype == self.of_weight.dtype:
+            self.of_weight.addmm_(g.T, h)
+        else:
+            self.of_weight += (g.T @ h).to(self.of_weight.dtype)
+        if self.of_bias is not None:
+            self.of_bias += grad.sum(dim=0)
+        return g @ self.weight
+
+    def spread(self, of_hidden: Tensor, h: Tensor, share: float = 1.0) -> None:
+        """Add to all gradients the part of smoothing that is the same for every piece, for all rows at once."""
+        even = share * self.smoothing / len(self.weight)
+        of_hidden -= even * self.weight_sum
+        self.of_weight -= even * h.sum(dim=0, dtype=torch.float32)
+        if self.of_bias is not None:
+            self.of_bias -= even * len(h)
+
+
+def _log(probs: Tensor, logits: Tensor, of_target: Tensor, target: Tensor) -> Tensor:
     """The log probability of each target, from its probability unless that is too small to be exact."""
     prob = probs.gather(1, target[:, None])[:, 0]
     small = (prob < SMALL).nonzero()[:, 0]
@@ -80,21 +137,3 @@ def log_of_target(probs: Tensor, logits: Tensor, of_target: Tensor, target: Tens
     if len(small):
         log_prob[small] = of_target[small] - logits[small].logsumexp(dim=-1)
     return log_prob
-
-
-def _add_gradients(
-    grads: list[Tensor | None], probs: Tensor, h: Tensor, w: Tensor, target: Tensor, rows: slice, smoothing: float
-) -> None:
-    """With respect to logits: probabilities less 1 - smoothing at the target; from there to hidden, weight and bias."""
-    of_hidden, of_weight, of_bias = grads
-    assert of_hidden is not None
-    assert of_weight is not None
-    probs.scatter_add_(1, target[rows, None], probs.new_full((len(probs), 1), smoothing - 1))
-    grad = probs.to(h.dtype)
-    of_hidden[rows] = (grad @ w).to(of_hidden.dtype)
-    if grad.dtype == of_weight.dtype:
-        of_weight.addmm_(grad.T, h[rows])
-    else:
-        of_weight += (grad.T @ h[rows]).to(of_weight.dtype)
-    if of_bias is not None:
-        of_bias += probs.sum(dim=0)

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from headwise.train.loss import CHUNK, Loss, log_of_target
+from headwise.train.loss import Loss, Projection, chunks
 
 
 def r_drop(
@@ -34,54 +34,26 @@ class _Joined(torch.autograd.Function):
         smoothing: float,
         alpha: float,
     ) -> tuple[Tensor, Tensor]:
-        device, V = one.device.type, weight.size(0)
-        compute = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else one.dtype
-        passes, w = (one.to(compute), two.to(compute)), weight.to(compute)
-        w_sum, even = w.sum(dim=0, dtype=torch.float32), smoothing / V  # the sum of all logits of a row is h @ w_sum
-        bias_sum = bias.sum() if bias is not None else 0.0
-        smoothed, nll = (torch.zeros((), dtype=torch.float64, device=one.device) for _ in range(2))
-        of_pass = (torch.zeros_like(one), torch.zeros_like(two))
-        of_weight = torch.zeros_like(weight)
-        of_bias = torch.zeros_like(bias) if bias is not None else None
-
-        for begin in range(0, len(target), CHUNK):
-            rows = slice(begin, begin + CHUNK)
-            right = target[rows, None]
-            all_logits, probs, log_sums = [], [], []
-            for h in passes:
-                logits = (h[rows] @ w.T).float()  # (rows, V)
-                if bias is not None:
-                    logits += bias
-                p = logits.softmax(dim=-1)
-                of_target = logits.gather(1, right)[:, 0]
-                log_prob = log_of_target(p, logits, of_target, target[rows])
-                nll -= log_prob.sum() / 2
-                mean_logit = (h[rows].float() @ w_sum + bias_sum) / V
-                smoothed -= (log_prob + smoothing * (mean_logit - of_target)).sum() / 2
-                all_logits.append(logits)
-                probs.append(p)
-                log_sums.append(of_target - log_prob)
-            apart = all_logits[0].sub_(all_logits[1])  # of log probabilities, but for a number a row
+        output = Projection(one, weight, bias, smoothing)
+        passes, of_pass = (output.cast(one), output.cast(two)), (torch.empty_like(one), torch.empty_like(two))
+        smoothed, nll = output.zeros()
+        for rows in chunks(len(target)):
+            found = [output(h[rows], target[rows]) for h in passes]
+            apart = found[0].logits.sub_(found[1].logits)  # of log probabilities, but for a number a row
             for mine, sign in ((0, 1.0), (1, -1.0)):
-                p, q = probs[mine], probs[1 - mine]
-                shift = sign * (log_sums[0] - log_sums[1])
+                p, q = found[mine].probs, found[1 - mine].probs
+                shift = sign * (found[0].log_sums - found[1].log_sums)
                 divergence = sign * torch.linalg.vecdot(p, apart) - shift  # KL(p || q)
-                smoothed += alpha / 4 * divergence.sum()
+                smoothed += found[mine].smoothed / 2 + alpha / 4 * divergence.sum()
+                nll += found[mine].nll / 2
                 # With respect to the logits: of cross entropy, of KL(p || q), of KL(q || p).
                 factor = 0.5 + alpha / 4 * (1 - shift - divergence)
                 grad = (apart * (sign * alpha / 4)).add_(factor[:, None]).mul_(p).sub_(q, alpha=alpha / 4)
-                grad.scatter_add_(1, right, p.new_full((len(p), 1), (smoothing - 1) / 2))
-                g = grad.to(compute)
-                of_pass[mine][rows] = (g @ w).to(one.dtype)
-                of_weight += (g.T @ passes[mine][rows]).to(of_weight.dtype)
-                if of_bias is not None:
-                    of_bias += grad.sum(dim=0)
-        for h, of_hidden in zip(passes, of_pass, strict=True):  # the part of smoothing that is the same for every piece
-            of_hidden -= even / 2 * w_sum
-            of_weight -= even / 2 * h.sum(dim=0, dtype=torch.float32)
-        if of_bias is not None:
-            of_bias -= even * len(target)
-        ctx.grads = [*of_pass, of_weight, of_bias]
+                grad.scatter_add_(1, target[rows, None], p.new_full((len(p), 1), (smoothing - 1) / 2))
+                of_pass[mine][rows] = output.backward(grad, passes[mine][rows])
+        for h, of_hidden in zip(passes, of_pass, strict=True):
+            output.spread(of_hidden, h, share=0.5)
+        ctx.grads = [*of_pass, output.of_weight, output.of_bias]
         ctx.mark_non_differentiable(nll)
         return smoothed, nll
 

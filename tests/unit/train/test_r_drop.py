@@ -4,14 +4,14 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from headwise.train import r_drop as module
+from headwise.train import loss
 from headwise.train.r_drop import r_drop
 
 
 @pytest.mark.parametrize("with_bias", [True, False])
 def test_against_torch(with_bias, monkeypatch):
     """Over several chunks, the last one short."""
-    monkeypatch.setattr(module, "CHUNK", 7)
+    monkeypatch.setattr(loss, "CHUNK", 7)
     torch.manual_seed(2)
     one, two = torch.randn(23, 11, requires_grad=True), torch.randn(23, 11, requires_grad=True)
     weight = torch.randn(37, 11, requires_grad=True)
