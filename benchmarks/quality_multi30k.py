@@ -22,16 +22,20 @@ MARK, REFERENCE_TOKENS = 41.02, 12_103  # Wu et al. 2021, and how long the refer
 MARKS_MINUTES = (30, 60)  # what is there by then is scored on val
 RECIPE = [
     "model.norm=pre",
-    "tokenizer.vocab_size=6000",
+    "model.share_embeddings=two-way",
+    "tokenizer.joint=false",
+    "tokenizer.vocab_size=4000",
     "data.batch_tokens=2048",
     "train.schedule=cosine",
     "train.peak_lr=0.003",
     "train.warmup_steps=1000",
-    "train.max_steps=13000",
+    "train.max_steps=18500",
     "train.validate_every=1000",
     "train.save_every=250",
     "train.average_checkpoints=5",
     "train.keep_checkpoints=1000",  # so that 30 and 60 minutes can be looked at afterwards
+    "search.beam_size=5",
+    "search.alpha=1.5",
 ]
 
 
