@@ -42,4 +42,4 @@ class Workers:
         for parameter, shares in zip(self.parameters, zip(*gradients, strict=True), strict=True):
             gradient = sum(shares[1:], start=shares[0])
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
-        return Loss(*map(sum, zip(*losses, strict=True)))
+        return Loss(*(torch.stack(shares).sum() for shares in zip(*losses, strict=True)))
