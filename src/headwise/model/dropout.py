@@ -1,4 +1,4 @@
-"""Dropout (5.4), on a CPU from random bytes, which takes about a third of the time of torch's own."""
+"""Dropout (5.4), on a CPU from random bytes, which takes less time than torch's own."""
 
 import threading
 from typing import Any

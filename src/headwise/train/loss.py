@@ -83,9 +83,8 @@ class Projection:
         device = hidden.device.type
         self.type = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
         self.weight, self.bias, self.smoothing = self.cast(weight), bias, smoothing
-        self.weight_sum = self.weight.sum(
-            dim=0, dtype=torch.float32
-        )  # the sum of all logits of a row is h @ weight_sum
+        # The sum of all logits of a row is h @ weight_sum.
+        self.weight_sum = self.weight.sum(dim=0, dtype=torch.float32)
         self.bias_sum = bias.sum() if bias is not None else 0.0
         self.of_weight, self.of_bias = torch.zeros_like(weight), torch.zeros_like(bias) if bias is not None else None
 
