@@ -27,7 +27,7 @@ def model() -> Transformer:
     torch.manual_seed(31)
     model = Transformer(CONFIG).eval()
     with torch.no_grad():
-        model.output.bias[CONFIG.eos_id] = 2
+        model.output.bias[CONFIG.eos_id] = 1
     return model
 
 
