@@ -1,6 +1,6 @@
 """Does what makes training fast cost anything? Dev loss of Multi30k after 1,000 steps of tiny, fast and plain.
 
-python benchmarks/train_loss.py        about 40 minutes
+python benchmarks/train_loss.py        about 45 minutes
 
 Plain is float32 with torch's own dropout, torch's own cross entropy of all logits and one thread of Python; fast is
 headwise as it comes on this machine, bfloat16 where that is native; both at three seeds. Prints `dev-loss <name>
