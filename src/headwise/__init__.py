@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headwise.model.transformer import Transformer as Transformer
     from headwise.search.beam import beam as beam
     from headwise.search.greedy import greedy as greedy
-    from headwise.search.hypothesis import Task as Task
+    from headwise.search.task import Task as Task
 
 __version__ = "0.1.0"
 
@@ -29,7 +29,7 @@ _HOMES = {
     "ModelConfig": "headwise.config",
     "RunConfig": "headwise.config",
     "SearchConfig": "headwise.config",
-    "Task": "headwise.search.hypothesis",
+    "Task": "headwise.search.task",
     "Transformer": "headwise.model.transformer",
     "beam": "headwise.search.beam",
     "capture": "headwise.model.capture",

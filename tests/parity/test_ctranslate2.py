@@ -11,7 +11,7 @@ from headwise.model.positions import DIALECTS, sinusoids
 from headwise.model.transformer import Transformer
 from headwise.search.beam import beam
 from headwise.search.greedy import greedy
-from headwise.search.hypothesis import Task
+from headwise.search.task import Task
 
 V = 41
 PIECES = [f"p{i}" for i in range(V)]

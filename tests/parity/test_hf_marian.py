@@ -7,7 +7,7 @@ from transformers import MarianConfig, MarianMTModel
 from headwise.config import ModelConfig, SearchConfig
 from headwise.model.transformer import Transformer
 from headwise.search.greedy import greedy
-from headwise.search.hypothesis import Task
+from headwise.search.task import Task
 
 V, PAD = 61, 60  # Marian's padding is its last id, and its decoder starts from it
 

@@ -11,7 +11,7 @@ from headwise.data.corpus import Corpus
 from headwise.data.prepared import prepare
 from headwise.model.transformer import Transformer
 from headwise.search.greedy import greedy
-from headwise.search.hypothesis import Task
+from headwise.search.task import Task
 from headwise.text.tokenizer import Tokenizer
 from headwise.train.loop import learn, make_optimizer
 

@@ -15,7 +15,7 @@ LAYERS = [  # lowest first; siblings on one line never import each other
     {"errors"},
     {"atomic"},
     {"config", "presets"},
-    {"architecture", "runfile"},
+    {"architecture", "runfile", "sinusoids"},
     {"text", "model", "search"},
     {"bundle", "data"},
     {"engine"},

@@ -9,7 +9,8 @@ from headwise.config import SearchConfig
 from headwise.model.transformer import Transformer
 from headwise.search.beam import beam
 from headwise.search.greedy import greedy
-from headwise.search.hypothesis import Hypothesis, Task
+from headwise.search.hypothesis import Hypothesis
+from headwise.search.task import Task
 
 BATCH_TOKENS = 4096  # source pieces decoded at once, times the beam
 

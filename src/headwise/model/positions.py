@@ -1,46 +1,21 @@
 """Positions by dialect name (3.5): five kinds of sinusoids, learned, rotary, none."""
 
-from dataclasses import dataclass
-from typing import Literal, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
+from headwise import sinusoids as tables
 from headwise.config import ModelConfig, SinusoidName
 from headwise.errors import InputError
+from headwise.sinusoids import DIALECTS, Dialect
 
 TABLE_ROWS = 512  # sinusoids kept ready; further ones are computed when asked for
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """One toolkit's reading of "sinusoidal"."""
-
-    layout: Literal["interleaved", "halves"]  # sin, cos, sin, cos ... or all sines, then all cosines
-    less: int  # the exponent of 10000 is i / (d_model / 2 - less)
-    first: int  # the number of the first position
-
-
-DIALECTS: dict[SinusoidName, Dialect] = {
-    "paper": Dialect("interleaved", less=0, first=0),  # also OpenNMT-py and JoeyNMT
-    "hf-marian": Dialect("halves", less=0, first=0),  # also Sockeye
-    "tensor2tensor": Dialect("halves", less=1, first=0),  # also Marian's own C++
-    "fairseq": Dialect("halves", less=1, first=2),
-    "ctranslate2": Dialect("halves", less=1, first=1),  # what CTranslate2 does unless it is given a table
-}
-
-
 def sinusoids(first: int, n: int, d_model: int, dialect: Dialect) -> Tensor:
-    """Rows `first` to `first + n` of the table `(n, d_model)`: sin and cos of pos / 10000^(2i / d_model)."""
-    position = torch.arange(first + dialect.first, first + dialect.first + n, dtype=torch.float64)[:, None]
-    i = torch.arange((d_model + 1) // 2, dtype=torch.float64)
-    angle = position / 10000 ** (i / (d_model / 2 - dialect.less))
-    table = torch.empty(n, d_model, dtype=torch.float64)
-    if dialect.layout == "interleaved":
-        table[:, 0::2], table[:, 1::2] = angle.sin(), angle[:, : d_model // 2].cos()
-    else:
-        table[:, : d_model // 2], table[:, d_model // 2 :] = angle.sin(), angle.cos()
-    return table.float()
+    """Rows `first` to `first + n` of the table `(n, d_model)`."""
+    return torch.from_numpy(tables.sinusoids(first, n, d_model, dialect))
 
 
 class Sinusoidal(nn.Module):

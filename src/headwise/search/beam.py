@@ -7,8 +7,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from headwise.config import SearchConfig
-from headwise.search.hypothesis import Hypothesis, S, Step, Task
+from headwise.search.hypothesis import Hypothesis
 from headwise.search.penalty import length_penalty
+from headwise.search.task import S, Step, Task
 
 
 class Candidates(NamedTuple):

@@ -3,8 +3,9 @@
 import torch
 
 from headwise.config import SearchConfig
-from headwise.search.hypothesis import Hypothesis, S, Step, Task
+from headwise.search.hypothesis import Hypothesis
 from headwise.search.penalty import length_penalty
+from headwise.search.task import S, Step, Task
 
 
 def greedy(step: Step[S], state: S, task: Task, search: SearchConfig) -> list[Hypothesis]:

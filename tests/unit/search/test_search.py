@@ -15,7 +15,8 @@ from headwise.config import SearchConfig
 from headwise.errors import InputError
 from headwise.search.beam import Candidates, Finished, beam, finish, grow, keep, stop
 from headwise.search.greedy import greedy
-from headwise.search.hypothesis import Hypothesis, Task
+from headwise.search.hypothesis import Hypothesis
+from headwise.search.task import Task
 
 
 def log_probs_after(seed: int, prefix: tuple[int, ...], vocab_size: int) -> np.ndarray:
