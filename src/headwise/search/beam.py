@@ -54,7 +54,8 @@ def beam(step: Step[S], state: S, task: Task, search: SearchConfig) -> list[list
     while len(going):
         log_probs, state = step(last, state)
         n_before = live.log_prob.size(1)
-        grown = grow(live, task.allowed(log_probs), 2 * search.beam_size)
+        allowed = task.allowed(log_probs, live.ids.flatten(0, 1), going.repeat_interleave(n_before))
+        grown = grow(live, allowed, 2 * search.beam_size)
         at_limit = limit[going] == grown.ids.size(2)
         done = finish(done, grown, at_limit, task.eos_id, search)
         live = keep(grown, task.eos_id, search.beam_size)

@@ -19,7 +19,7 @@ def greedy(step: Step[S], state: S, task: Task, search: SearchConfig) -> list[Hy
 
     for t in range(ids.size(1)):
         log_probs, state = step(last, state)
-        best, last = task.allowed(log_probs).max(dim=-1)
+        best, last = task.allowed(log_probs, ids[going, :t], going).max(dim=-1)
         log_prob[going] += best
         ids[going, t] = last
         ended = last == task.eos_id
