@@ -1,0 +1,57 @@
+"""Texts to parts that a model can take, and back, with every character between them kept."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from sentencex import segment
+
+BREAKS = (re.compile(r"(?<=[,;:\u2013\u2014\u3001\uff0c])\s*"), re.compile(r"(?<=\s)(?=\S)"))  # clauses, then words
+
+
+class Part(NamedTuple):
+    """What is translated, and the white space around it, which is not."""
+
+    before: str
+    text: str
+    after: str
+
+
+def split(text: str, language: str, fits: Callable[[str], bool]) -> list[Part]:
+    """Sentences; one that does not fit is cut at clauses, then between words, then anywhere.
+
+    The parts put together are the text. A text without a word has no parts to translate, only white space.
+    """
+    return [_part(piece) for sentence in segment(language, text) for piece in _fitting(sentence, fits, 0)]
+
+
+def join(parts: list[Part], translations: list[str]) -> str:
+    """The translations with the white space of the original between them."""
+    return "".join(p.before + text + p.after for p, text in zip(parts, translations, strict=True))
+
+
+def _part(text: str) -> Part:
+    core = text.strip()
+    begin = text.index(core) if core else len(text)
+    return Part(text[:begin], core, text[begin + len(core) :])
+
+
+def _fitting(text: str, fits: Callable[[str], bool], level: int) -> Iterator[str]:
+    """As few pieces as there can be, none longer than what fits."""
+    if fits(text) or len(text) < 2:
+        yield text
+        return
+    if level == len(BREAKS):
+        middle = len(text) // 2
+        yield from _fitting(text[:middle], fits, level)
+        yield from _fitting(text[middle:], fits, level)
+        return
+    begin = 0
+    ends = [match.end() for match in BREAKS[level].finditer(text) if 0 < match.end() < len(text)] + [len(text)]
+    gathered = 0
+    for end in ends:
+        if gathered > begin and not fits(text[begin:end]):
+            yield from _fitting(text[begin:gathered], fits, level + 1)
+            begin = gathered
+        gathered = end
+    yield from _fitting(text[begin:], fits, level + 1)
