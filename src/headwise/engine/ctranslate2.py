@@ -1,7 +1,5 @@
 """The fast engine: CTranslate2, without torch; its form of a model is written from the bundle's arrays."""
 
-import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal

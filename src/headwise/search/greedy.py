@@ -1,14 +1,25 @@
-"""Greedy search: the likeliest piece at every step."""
+"""Greedy search: the likeliest piece at every step; or, with a chooser, whichever piece that takes."""
+
+from collections.abc import Callable
 
 import torch
+from torch import Tensor
 
 from headwise.config import SearchConfig
 from headwise.search.hypothesis import Hypothesis
 from headwise.search.penalty import length_penalty
 from headwise.search.task import S, Step, Task
 
+# log_probs (R, V) of what may come, the step, the sentences (R,) -> pieces (R,)
+Choose = Callable[[Tensor, int, Tensor], Tensor]
 
-def greedy(step: Step[S], state: S, task: Task, search: SearchConfig) -> list[Hypothesis]:
+
+def likeliest(log_probs: Tensor, t: int, sentences: Tensor) -> Tensor:
+    """Of what may come."""
+    return log_probs.argmax(dim=-1)
+
+
+def greedy(step: Step[S], state: S, task: Task, search: SearchConfig, choose: Choose = likeliest) -> list[Hypothesis]:
     """One hypothesis a sentence; a sentence that has ended leaves the batch."""
     limit = torch.tensor(task.max_steps, dtype=torch.long, device=task.device)  # (B,)
     ids = torch.full((len(limit), max(task.max_steps, default=0)), task.eos_id, device=task.device)  # (B, T)
@@ -19,8 +30,8 @@ def greedy(step: Step[S], state: S, task: Task, search: SearchConfig) -> list[Hy
 
     for t in range(ids.size(1)):
         log_probs, state = step(last, state)
-        best, last = task.allowed(log_probs, ids[going, :t], going).max(dim=-1)
-        log_prob[going] += best
+        last = choose(task.allowed(log_probs, ids[going, :t], going), t, going)
+        log_prob[going] += log_probs.gather(1, last[:, None])[:, 0]
         ids[going, t] = last
         ended = last == task.eos_id
         n_pieces[going] += ~ended

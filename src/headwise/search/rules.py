@@ -33,3 +33,12 @@ def no_repeat(log_probs: Tensor, ids: Tensor, n: int) -> Tensor:
     log_probs = log_probs.clone()
     log_probs[row, runs[row, run, -1]] = -torch.inf
     return log_probs
+
+
+def or_end(log_probs: Tensor, free: Tensor, eos_id: int) -> Tensor:
+    """`free`, but the end where it leaves nothing at all."""
+    stuck = free.amax(dim=1) == -torch.inf
+    if stuck.any():
+        free = free.clone()
+        free[stuck, eos_id] = log_probs[stuck, eos_id]
+    return free

@@ -36,7 +36,6 @@ class Task:
     min_pieces: int = 0  # no end before so many
     no_repeat: int = 0  # so many pieces in a row never stand there twice; 0 lets them
     prefix: Sequence[Sequence[int]] = ()  # what each sentence begins with, or nothing at all
-    first: int = 0  # the number of the first sentence, which sampling draws by
     device: str | torch.device = "cpu"
 
     def __post_init__(self) -> None:
@@ -51,6 +50,8 @@ class Task:
         free = rules.never(log_probs, self.never)
         free = rules.at_least(free, t, self.min_pieces, self.eos_id)
         free = rules.no_repeat(free, ids, self.no_repeat)
+        if self.no_repeat:
+            free = rules.or_end(log_probs, free, self.eos_id)
         longest = max(map(len, self.prefix), default=0)
         return free if t >= longest else rules.follow(log_probs, free, self._wanted(t)[sentences])
 
