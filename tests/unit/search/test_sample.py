@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from toy import ToyState, toy_step
+from toys import ToyState, toy_step
 
 from headwise.config import SearchConfig
 from headwise.search.greedy import greedy

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from toy import ToyState, log_probs_after, toy_step
+from toys import ToyState, log_probs_after, toy_step
 
 from headwise.config import SearchConfig
 from headwise.errors import InputError
