@@ -1,11 +1,15 @@
 """The reference engine: the model of the paper and the searches of this package, on torch."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from headwise.bundle import Bundle
 from headwise.config import SearchConfig
+from headwise.model.capture import capture
 from headwise.model.transformer import Transformer
 from headwise.search.beam import beam
 from headwise.search.greedy import greedy, likeliest
@@ -13,6 +17,7 @@ from headwise.search.hypothesis import Hypothesis
 from headwise.search.sample import drawn
 from headwise.search.task import Task
 
+Array = np.ndarray[Any, np.dtype[Any]]
 BATCH_TOKENS = 4096  # source pieces decoded at once, times the beam
 
 
@@ -46,9 +51,7 @@ class TorchEngine:
         found: list[list[Hypothesis]] = [[] for _ in sources]
         for indices in _batches([len(ids) for ids in sources], BATCH_TOKENS // search.beam_size):
             task = self._task([sources[i] for i in indices], [prefixes[i] for i in indices] if prefixes else [], search)
-            state = self.model.start(
-                torch.tensor(_padded([sources[i] for i in indices], self.model.config.pad_id), device=device)
-            )
+            state = self.model.start(self._tensor([sources[i] for i in indices]))
             if search.temperature is not None or search.beam_size == 1:
                 choose = likeliest
                 if search.temperature is not None:
@@ -59,6 +62,47 @@ class TorchEngine:
             for i, hypotheses in zip(indices, results, strict=True):
                 found[i] = hypotheses
         return found
+
+    @torch.inference_mode()
+    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+        """The log probability of every piece of each target, its end included, given its source."""
+        found: list[list[float]] = [[] for _ in sources]
+        for indices, src, tgt in self._pairs(sources, targets):
+            hidden = self.model.decode(self.model.encode(src), self._shifted(tgt))
+            log_probs = self.model.project(hidden).float().log_softmax(dim=-1).gather(2, tgt[:, :, None])[:, :, 0]
+            for i, row in zip(indices, log_probs.tolist(), strict=True):
+                found[i] = row[: len(targets[i])]
+        return found
+
+    @torch.inference_mode()
+    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Array]:
+        """What each piece of each target looks at, `(T_tgt, T_src)`: the mean over heads, second-last layer."""
+        found: list[Array] = [np.empty(0)] * len(sources)
+        for indices, src, tgt in self._pairs(sources, targets):
+            with capture(self.model) as seen:
+                self.model.decode(self.model.encode(src), self._shifted(tgt))
+            weights = seen.cross[max(0, len(seen.cross) - 2)].mean(dim=1).cpu().numpy()
+            for row, i in enumerate(indices):
+                found[i] = weights[row, : len(targets[i]), : len(sources[i])]
+        return found
+
+    def _pairs(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+        """Batches of pairs, padded: which ones they are, the sources and the targets."""
+        self.model.eval()
+        lengths = [max(len(src), len(tgt)) for src, tgt in zip(sources, targets, strict=True)]
+        for indices in _batches(lengths, BATCH_TOKENS):
+            yield indices, self._tensor([sources[i] for i in indices]), self._tensor([targets[i] for i in indices])
+
+    def _shifted(self, tgt: Tensor) -> Tensor:
+        """What the decoder is fed to say `tgt`."""
+        return torch.cat((torch.full_like(tgt[:, :1], self.model.config.bos_id), tgt[:, :-1]), dim=1)
+
+    def _tensor(self, texts: Sequence[Sequence[int]]) -> Tensor:
+        longest = max(map(len, texts))
+        rows = [[*ids, *[self.model.config.pad_id] * (longest - len(ids))] for ids in texts]
+        return torch.tensor(rows, device=self.model.embedding.weight.device)
 
     def _task(self, sources: list[Sequence[int]], prefixes: list[Sequence[int]], search: SearchConfig) -> Task:
         config = self.model.config
@@ -72,11 +116,6 @@ class TorchEngine:
             prefix=prefixes,
             device=self.model.embedding.weight.device,
         )
-
-
-def _padded(sources: list[Sequence[int]], pad_id: int) -> list[list[int]]:
-    longest = max(map(len, sources))
-    return [[*ids, *[pad_id] * (longest - len(ids))] for ids in sources]
 
 
 def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
