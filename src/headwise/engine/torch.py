@@ -76,7 +76,7 @@ class TorchEngine:
 
     @torch.inference_mode()
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Array]:
-        """What each piece of each target looks at, `(T_tgt, T_src)`: the mean over heads, second-last layer."""
+        """What each piece, the end left out, looks at, `(T_tgt, T_src)`: the mean of the second-last layer's heads."""
         found: list[Array] = [np.empty(0)] * len(sources)
         for indices, src, tgt in self._pairs(sources, targets):
             with capture(self.model) as seen:

@@ -1,0 +1,105 @@
+"""Both engines find the same on the dialect that both speak, and are refused what they do not."""
+
+import numpy as np
+import pytest
+import torch
+
+from headwise.bundle import Bundle
+from headwise.config import SearchConfig, load_config
+from headwise.engine.ctranslate2 import CTranslate2Engine, write_model
+from headwise.engine.torch import TorchEngine
+from headwise.errors import InputError
+from headwise.model.transformer import Transformer
+
+SIZES = [
+    "vocab_size=41",
+    "d_model=24",
+    "d_ff=31",
+    "n_heads=4",
+    "n_encoder_layers=2",
+    "n_decoder_layers=3",
+    "output_bias=true",
+]
+SHAPES = {
+    "post": [],
+    "pre": ["norm=pre", "activation=gelu"],
+    "none": ["share_embeddings=none", "positions=learned", "max_positions=80"],
+}
+
+
+def engines(shape, folder):
+    config = load_config("tiny", overrides=[f"model.{change}" for change in [*SIZES, *SHAPES[shape]]])
+    torch.manual_seed(31)
+    model = Transformer(config.model).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.5)
+        model.output.bias[:4] = torch.tensor([-30.0, -30.0, 2.0, 0.0])  # no padding, no beginning, now and then an end
+    write_model(Bundle(config, model.to_arrays()), folder / "ct2")
+    return TorchEngine(model), CTranslate2Engine(folder / "ct2", config.model, "float32", threads=2)
+
+
+@pytest.fixture(params=SHAPES)
+def both(request, tmp_path):
+    return engines(request.param, tmp_path)
+
+
+def sources() -> list[list[int]]:
+    random = np.random.default_rng(8)
+    return [[*random.integers(4, 41, random.integers(1, 12)).tolist(), 2] for _ in range(40)]
+
+
+SHARED = {"length_penalty": "length+eos", "stop": "finished", "alpha": 1.0, "extra_pieces": 9}
+
+
+@pytest.mark.parametrize(
+    "changes", [{"beam_size": 1}, {"beam_size": 4}, {"beam_size": 1, "min_pieces": 4}, {"beam_size": 1, "no_repeat": 2}]
+)
+def test_the_same_hypotheses(both, changes):
+    search = SearchConfig(**SHARED | changes)
+    ours, theirs = (engine.generate(sources(), search) for engine in both)
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine[0].ids == other[0].ids
+        assert mine[0].complete == other[0].complete
+        assert (mine[0].score, mine[0].log_prob) == pytest.approx((other[0].score, other[0].log_prob), rel=1e-3)
+
+
+def test_the_same_from_a_prefix(both):
+    prefixes = [[5, 9][: i % 3] for i in range(40)]
+    search = SearchConfig(**SHARED | {"beam_size": 1})
+    for [mine], [other] in zip(*(engine.generate(sources(), search, prefixes) for engine in both), strict=True):
+        assert mine.ids == other.ids
+        assert (mine.score, mine.log_prob) == pytest.approx((other.score, other.log_prob), rel=1e-3)
+
+
+def test_the_same_scores_and_attention(both):
+    targets = [[*source[:-1][::-1], 2] for source in sources()]
+    for mine, other in zip(*(engine.score(sources(), targets) for engine in both), strict=True):
+        assert mine == pytest.approx(other, rel=1e-3, abs=1e-4)
+    without_end = [target[:-1] for target in targets]
+    for mine, other in zip(*(engine.attention(sources(), without_end) for engine in both), strict=True):
+        assert mine.shape == other.shape
+        assert mine == pytest.approx(other, abs=1e-4)
+
+
+def test_nothing_in_nothing_out(both):
+    for engine in both:
+        assert engine.generate([], SearchConfig(**SHARED)) == []
+        assert engine.score([], []) == []
+        assert engine.attention([], []) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"length_penalty": "gnmt"}, "length penalty 'gnmt'"),
+        ({"stop": "bound"}, "stop 'bound'"),
+        ({"temperature": 1.0}, "sampling"),
+        ({"min_pieces": 2}, "least length in a beam"),
+        ({"no_repeat": 2}, "rule against repeats in a beam"),
+    ],
+)
+def test_ctranslate2_says_what_it_cannot_do(changes, reason, tmp_path):
+    _, engine = engines("post", tmp_path)
+    with pytest.raises(InputError, match=rf"ctranslate2 has no .*{reason}.*--engine torch"):
+        engine.generate(sources(), SearchConfig(**SHARED | changes))
