@@ -254,6 +254,9 @@ class SearchConfig(Settings):
         default="bound", description="after beam_size finished hypotheses, or when provably no better one can come"
     )
     extra_pieces: int = Field(default=50, ge=1, le=100_000, description="output at most source + this many pieces")
+    split_pieces: int = Field(
+        default=128, ge=8, le=65_536, description="a text of more pieces is translated sentence by sentence"
+    )
     min_pieces: int = Field(default=0, ge=0, le=100_000, description="output at least so many pieces")
     no_repeat: int = Field(default=0, ge=0, le=100, description="so many pieces in a row never come twice; 0 lets them")
     temperature: float | None = Field(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import ctranslate2
 import numpy as np
@@ -17,6 +17,9 @@ from headwise.search.hypothesis import Hypothesis
 from headwise.sinusoids import DIALECTS, sinusoids
 
 ComputeType = Literal["float32", "int8", "bfloat16"]
+TYPES: list[ComputeType] = [
+    kind for kind in get_args(ComputeType) if kind in ctranslate2.get_supported_compute_types("cpu")
+]
 Array = np.ndarray[Any, np.dtype[Any]]
 BATCH_TOKENS = 2048  # source pieces decoded at once by a worker
 TABLE_ROWS = 2048  # positions that are written; a longer source is refused

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
-from typing import Any
+from typing import Any, Literal
 
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
@@ -100,6 +100,19 @@ class Tokenizer:
         """The target text; pieces that stand for no text leave nothing."""
         n_special = len(SPECIAL) + len(self.languages)
         return self._target.decode([i for i in ids if i >= n_special], skip_special_tokens=False)
+
+    def words(self, ids: Sequence[int], side: Literal["source", "target"]) -> list[int]:
+        """To which word of the text, counted from 0 and parted by white space, each piece belongs; -1 for none."""
+        tokenizer = self._source if side == "source" else self._target
+        n_special = len(SPECIAL) + len(self.languages)
+        found, text_ids = [], []
+        for i in ids:
+            if i < n_special:
+                found.append(-1)
+                continue
+            text_ids.append(i)
+            found.append(max(0, len(tokenizer.decode(text_ids, skip_special_tokens=False).split()) - 1))
+        return found
 
     def _tag_id(self, language: str) -> int:
         if language not in self.languages:

@@ -1,0 +1,150 @@
+"""Which engine: the one asked for, or the fastest installed one that can do it, as measured once for each model."""
+
+import hashlib
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+
+from headwise.atomic import write_text
+from headwise.bundle import MANIFEST, Bundle
+from headwise.config import RunConfig, SearchConfig
+from headwise.engine.ctranslate2 import TYPES, ComputeType, CTranslate2Engine, unsupported, write_model
+from headwise.errors import FolderError, InputError, MissingExtra
+from headwise.home import home
+
+if TYPE_CHECKING:
+    from headwise.engine.torch import TorchEngine
+
+EngineName = Literal["auto", "torch", "ctranslate2"]
+N_PROBES, PROBE_PIECES, ROUNDS = 48, 14, 3  # sentences that are decoded to measure with, their length, and how often
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An engine, and for a curious user which one it is and why."""
+
+    engine: "CTranslate2Engine | TorchEngine"
+    why: str
+
+
+def open_engine(
+    folder: Path, bundle: Bundle, search: SearchConfig, threads: int, name: EngineName = "auto", kind: str = "auto"
+) -> Opened:
+    """The engine of a model folder that was read as `bundle`; `kind` is CTranslate2's type of computing."""
+    if name == "torch":
+        return Opened(_torch(bundle, threads), "torch: asked for")
+    if reasons := unsupported(bundle.config.model, search):
+        why = f"ctranslate2 has no {', '.join(reasons)}"
+        if name == "ctranslate2":
+            raise InputError(f"{why}; use --engine torch")
+        return Opened(_torch(bundle, threads), f"torch: {why}")
+    cache = _written(folder, bundle)
+    if kind != "auto":
+        return Opened(
+            _ctranslate2(cache, bundle.config, cast(ComputeType, kind), threads), f"ctranslate2 {kind}: asked for"
+        )
+    seconds = _measured(cache, folder, bundle.config, search, threads)
+    if name == "ctranslate2":
+        seconds = {one: took for one, took in seconds.items() if one != "torch"}
+    best = min(seconds, key=seconds.__getitem__)
+    why = f"{best}: " + ", ".join(f"{one} {took:.3f} s" for one, took in sorted(seconds.items(), key=lambda x: x[1]))
+    if best == "torch":
+        return Opened(_torch(bundle, threads), why)
+    return Opened(_ctranslate2(cache, bundle.config, cast(ComputeType, best.split()[1]), threads), why)
+
+
+def _torch(bundle: Bundle, threads: int) -> "TorchEngine":
+    if not has_torch():
+        raise MissingExtra("torch", extra="train")
+    from headwise.engine.torch import TorchEngine
+
+    return TorchEngine.of(bundle, threads)
+
+
+def has_torch() -> bool:
+    """Whether torch is installed; it is not imported."""
+    return sys.modules.get("torch", find_spec) is not None and find_spec("torch") is not None
+
+
+def _ctranslate2(cache: Path, config: RunConfig, kind: ComputeType, threads: int) -> CTranslate2Engine:
+    return CTranslate2Engine(cache / "model", config.model, kind, threads)
+
+
+def _written(folder: Path, bundle: Bundle) -> Path:
+    """Where the model lies in CTranslate2's form, written there on first use, beside the user's models if possible."""
+    identity = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
+    place = home() / "ctranslate2" / f"{identity[:32]}-{version('ctranslate2')}"
+    if not (place / "model" / "model.bin").is_file():
+        try:
+            write_model(bundle, place / "model")
+        except FolderError:
+            if (place / "model" / "model.bin").is_file():  # another process was faster
+                return place
+            place = Path(tempfile.mkdtemp(prefix="headwise-"))
+            write_model(bundle, place / "model")
+    return place
+
+
+def _measured(cache: Path, folder: Path, config: RunConfig, search: SearchConfig, threads: int) -> dict[str, float]:
+    """Seconds that each way of computing takes for the same sentences; asked of the file where that was kept."""
+    key = f"{_processor()}, {threads} threads, beam {search.beam_size}"
+    file = cache / "seconds.json"
+    known: dict[str, dict[str, float]] = {}
+    with suppress(OSError, ValueError):
+        known = json.loads(file.read_text())
+    if key not in known:
+        known[key] = _measure(cache, folder, config, search, threads)
+        with suppress(FolderError):
+            write_text(file, json.dumps(known, indent=1) + "\n")
+    return known[key]
+
+
+def _measure(cache: Path, folder: Path, config: RunConfig, search: SearchConfig, threads: int) -> dict[str, float]:
+    found = {}
+    for kind in TYPES:
+        found[f"ctranslate2 {kind}"] = seconds(_ctranslate2(cache, config, kind, threads), config, search.beam_size)
+    if has_torch():  # in a process of its own: where both libraries are loaded, they hinder each other
+        script = f"from headwise.engine.choose import tell; tell({str(folder)!r}, {threads}, {search.beam_size})"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            found["torch"] = float(done.stdout)
+    return found
+
+
+def tell(folder: str, threads: int, beam_size: int) -> None:
+    """Print the seconds that torch takes."""
+    bundle = Bundle.read(folder)
+    print(seconds(_torch(bundle, threads), bundle.config, beam_size))
+
+
+def seconds(engine: Any, config: RunConfig, beam_size: int) -> float:
+    """How long an engine takes for some sentences of random pieces, each as long as the other; the best of a few times."""
+    random = np.random.default_rng(1)
+    pieces = random.integers(4, config.model.src_vocab_size, (N_PROBES, PROBE_PIECES)).tolist()
+    sources = [[*ids, config.model.eos_id] for ids in pieces]
+    search = SearchConfig(beam_size=beam_size, length_penalty="length+eos", alpha=1.0, stop="finished", extra_pieces=1)
+    best = float("inf")
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        engine.generate(sources, search)
+        best = min(best, time.perf_counter() - began)
+    return best
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

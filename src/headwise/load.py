@@ -1,0 +1,40 @@
+"""From a name to a translator."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from headwise.bundle import Bundle, find_model
+from headwise.config import SearchConfig, check
+from headwise.engine.choose import EngineName, open_engine
+from headwise.errors import BundleError
+from headwise.text.tokenizer import Tokenizer
+from headwise.translator import Translator
+
+
+def load(
+    model: Path | str,
+    *,
+    engine: EngineName = "auto",
+    compute_type: str = "auto",
+    threads: int | None = None,
+    search: Mapping[str, Any] | None = None,
+) -> Translator:
+    """The translator of a model or run folder.
+
+    engine        auto, torch or ctranslate2; auto takes the fastest one here that can do what is asked for
+    compute_type  of ctranslate2: auto, float32, int8 or bfloat16
+    threads       of the CPU; else all that may be used
+    search        settings of the search that are to differ from the model's own, such as {"beam_size": 1}
+    """
+    folder = find_model(model)
+    bundle = Bundle.read(folder)
+    if bundle.tokenizer is None:
+        raise BundleError(f"{folder} has no tokenizer, so it cannot translate text")
+    wanted = check(SearchConfig, bundle.config.search.model_dump() | dict(search or {}), where="in search")
+    opened = open_engine(folder, bundle, wanted, threads or len(os.sched_getaffinity(0)), engine, compute_type)
+    language = bundle.config.data.source_lang
+    translator = Translator(Tokenizer.from_text(bundle.tokenizer), opened.engine, wanted, language)
+    translator.why = opened.why
+    return translator

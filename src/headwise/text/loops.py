@@ -1,0 +1,49 @@
+"""Repetition loops ("salad salad salad"): seen, and cut."""
+
+import re
+import zlib
+from collections import Counter
+
+RATIO = 2.4  # a text that shrinks more than this when compressed says the same again and again
+RUN, TIMES = 4, 5  # and so does one in which so many words in a row come so often
+LONGEST = 12  # words that are looked for as one repeated phrase
+
+
+def loops(text: str, source: str = "") -> bool:
+    """Whether a text repeats itself, unless its source does so too and is not much shorter."""
+    return _repeats(text) and not (_repeats(source) and len(text) <= 2 * len(source) + 20)
+
+
+def cut(text: str) -> str:
+    """The text with what is repeated at once, three times or more, said once; then up to where it still repeats."""
+    spaced = re.findall(r"\S+\s*", text)
+    words = [word.rstrip() for word in spaced]
+    kept: list[str] = []
+    i = 0
+    while i < len(words):
+        n, times = _run(words, i)
+        kept += spaced[i : i + n]
+        i += n * times
+    while kept and _repeats("".join(kept)):
+        kept = kept[: len(kept) // 2]
+    return "".join(kept).rstrip()
+
+
+def _repeats(text: str) -> bool:
+    raw = text.encode("utf-8", "replace")
+    if len(raw) > RATIO * len(zlib.compress(raw)):
+        return True
+    words = text.split()
+    runs = Counter(tuple(words[i : i + RUN]) for i in range(len(words) - RUN + 1))
+    return max(runs.values(), default=0) >= TIMES
+
+
+def _run(words: list[str], i: int) -> tuple[int, int]:
+    """How many words from the i-th on are repeated at once, and how often; (1, 1) if not three times."""
+    for n in range(1, LONGEST + 1):
+        end = i + n
+        while words[end : end + n] == words[i : i + n]:
+            end += n
+        if end - i >= 3 * n:
+            return n, (end - i) // n
+    return 1, 1
