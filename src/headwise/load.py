@@ -3,20 +3,23 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from headwise.bundle import Bundle, find_model
 from headwise.config import SearchConfig, check
 from headwise.engine.choose import EngineName, open_engine
-from headwise.errors import BundleError
+from headwise.engine.ctranslate2 import ComputeType
+from headwise.errors import BundleError, InputError
 from headwise.text.tokenizer import Tokenizer
 from headwise.translator import Translator
+
+KINDS = ("auto", *get_args(ComputeType))
 
 
 def load(
     model: Path | str,
     *,
-    engine: EngineName = "auto",
+    engine: str = "auto",
     compute_type: str = "auto",
     threads: int | None = None,
     search: Mapping[str, Any] | None = None,
@@ -28,6 +31,9 @@ def load(
     threads       of the CPU; else all that may be used
     search        settings of the search that are to differ from the model's own, such as {"beam_size": 1}
     """
+    for name, value, known in (("engine", engine, get_args(EngineName)), ("compute type", compute_type, KINDS)):
+        if value not in known:
+            raise InputError(f"there is no {name} {value!r}; choose from {', '.join(known)}")
     folder = find_model(model)
     bundle = Bundle.read(folder)
     if bundle.tokenizer is None:

@@ -1,4 +1,4 @@
-"""headwise translate: lines in, lines out."""
+"""headwise translate: a text, a file or standard input, line for line."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,60 +6,138 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from headwise.translator import Translator
+    from collections.abc import Iterator
 
-BLOCK = 1000  # lines that are translated together
+    from headwise.cli.lines import Work
+    from headwise.translation import Translation
+    from headwise.translator import Translator
 
 
 def translate(
-    model: Annotated[str, typer.Option(metavar="DIR", help="A model or run folder.")],
+    text: Annotated[
+        str | None, typer.Argument(metavar="[TEXT]", help="What to translate; else standard input.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="DIR", help="A model or run folder.")] = None,
+    input_file: Annotated[Path | None, typer.Option("--input", metavar="FILE", help="Read lines from here.")] = None,
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write lines here; a new file.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an output that was interrupted.")] = False,
+    n_best: Annotated[int, typer.Option(min=0, metavar="N", help="Print N translations a line, with scores.")] = 0,
+    alignments: Annotated[bool, typer.Option("--alignments", help="Add which word comes from which.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a line.")] = False,
+    to: Annotated[str | None, typer.Option(metavar="LANG", help="Language, for a model that knows several.")] = None,
+    engine: Annotated[str, typer.Option(help="auto, torch or ctranslate2.")] = "auto",
+    compute_type: Annotated[str, typer.Option(help="Of ctranslate2: auto, float32, int8 or bfloat16.")] = "auto",
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change a setting of the search.")
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; else all that may be used.")] = None,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Say which engine and why; show tracebacks.")] = False,
 ) -> None:
-    """Translate standard input, line by line, to standard output."""
-    import itertools
+    """Translate a text, a file or standard input; a line gives a line."""
     import sys
 
-    from headwise.data.corpus import Corpus
+    from headwise.errors import InputError
 
-    translator = load(model, overrides or [], threads)
-    lines = enumerate(sys.stdin.buffer, start=1)  # binary: only a line feed ends a line
-    while block := list(itertools.islice(lines, BLOCK)):
-        texts = [Corpus.decode(line.removesuffix(b"\n"), number, Path("<stdin>")) for number, line in block]
-        for text in translator.translate(texts):
-            sys.stdout.buffer.write(text.replace("\n", " ").encode("utf-8") + b"\n")
-        sys.stdout.buffer.flush()
+    if text is not None and (input_file or output):
+        raise InputError("a text goes without --input and --output")
+    if resume and not (input_file and output):
+        raise InputError("--resume needs --input and --output")
+    if as_json and n_best:
+        raise InputError("--json gives all alternatives anyway; leave --n-best out")
+    translator = load(model, overrides or [], threads, engine, compute_type)
+    if debug:
+        print(f"engine {translator.why}", file=sys.stderr)
+
+    def work(done: int, texts: list[str]) -> "Iterator[str]":
+        wanted = translator.search.beam_size if as_json else max(1, n_best)
+        found = translator.translate(texts, n_best=wanted, details=alignments or as_json, to=to, first=done)
+        for number, one in enumerate(found, start=done):
+            yield from lines_of(one, number, n_best, alignments, as_json)
+
+    if text is not None:
+        for line in work(0, [text]):
+            print(line)
+    elif input_file or output:
+        _files(input_file, output, resume, translator, model or "", work, bool(n_best))
+    else:
+        from headwise.cli.lines import stdin, stream
+
+        for _ in stream(stdin(), sys.stdout.buffer, Path("<stdin>"), work):
+            pass
 
 
-def load(model: str, overrides: list[str], threads: int | None) -> "Translator":
-    """The translator of a model folder, on torch."""
-    import os
+def lines_of(one: "Translation", number: int, n_best: int, alignments: bool, as_json: bool) -> "Iterator[str]":
+    """What is printed of a translation, without any break in a line."""
+    import json
 
-    from headwise.bundle import Bundle, find_model
-    from headwise.cli.extra import need_torch
-    from headwise.config import RunConfig, check, parse_override
-    from headwise.errors import BundleError, ConfigError
+    if as_json:
+        yield json.dumps({"id": number} | one.to_dict(), ensure_ascii=False)
+    elif n_best:
+        for candidate in (one, *one.alternatives):
+            yield f"{number} ||| {_flat(candidate.text)} ||| {candidate.score:.6f}"
+    else:
+        yield f"{_flat(one.text)} ||| {one.pharaoh}" if alignments else _flat(one.text)
 
-    folder = find_model(model)
-    bundle = Bundle.read(folder)
-    if bundle.tokenizer is None:
-        raise BundleError(f"{folder} has no tokenizer, so it cannot translate text")
-    settings = bundle.config.model_dump()
+
+def _flat(text: str) -> str:
+    return text.replace("\n", " ")
+
+
+def _files(
+    source: Path | None,
+    output: Path | None,
+    resume: bool,
+    translator: "Translator",
+    model: str,
+    work: "Work",
+    grouped: bool,
+) -> None:
+    """From a file, or to a file, or both; how far it is shows on a terminal."""
+    import sys
+
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    from headwise.bundle import MANIFEST, find_model
+    from headwise.cli.lines import Output, count, sha256, stdin, stream, whole_groups, whole_lines
+    from headwise.errors import DataError
+
+    made_from = {}
+    if source and output:
+        search = translator.search.model_dump_json()
+        made_from = {"input": sha256(source), "model": sha256(find_model(model) / MANIFEST), "search": search}
+    try:
+        reading = source.open("rb") if source else stdin()
+    except OSError as error:
+        raise DataError(f"cannot read {source}: {error.strerror}") from None
+    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
+    with reading, Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("lines", total=count(source) if source else None)
+        if output is None:
+            for done in stream(reading, sys.stdout.buffer, source or Path("<stdin>"), work):
+                progress.update(bar, completed=done)
+            return
+        with Output(output, made_from).opened(resume, whole_groups if grouped else whole_lines) as (sink, skip):
+            for done in stream(reading, sink, source or Path("<stdin>"), work, skip):
+                progress.update(bar, completed=done)
+
+
+def load(
+    model: str | None, overrides: list[str], threads: int | None, engine: str = "auto", compute_type: str = "auto"
+) -> "Translator":
+    """The translator of a model folder, its search changed by `--set`."""
+    from headwise.config import parse_override
+    from headwise.errors import ConfigError, InputError
+    from headwise.load import load as load_model
+
+    if model is None:
+        raise InputError("name a model with --model DIR")
+    search: dict[str, object] = {}
     for override in overrides:
         [(section, values)] = parse_override(override).items()
         if section != "search" or not isinstance(values, dict):
             raise ConfigError(
                 f"--set {override}: only settings of the search can change here, such as search.beam_size"
             )
-        settings["search"] |= values
-    search = check(RunConfig, settings, where="from --set").search
-    need_torch()
-    from headwise.engine.torch import TorchEngine
-    from headwise.text.tokenizer import Tokenizer
-    from headwise.translator import Translator
-
-    engine = TorchEngine.of(bundle, threads or len(os.sched_getaffinity(0)))
-    return Translator(Tokenizer.from_text(bundle.tokenizer), engine, search)
+        search |= values
+    return load_model(model, engine=engine, compute_type=compute_type, threads=threads, search=search)

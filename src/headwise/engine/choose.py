@@ -129,7 +129,7 @@ def tell(folder: str, threads: int, beam_size: int) -> None:
 
 
 def seconds(engine: Any, config: RunConfig, beam_size: int) -> float:
-    """How long an engine takes for some sentences of random pieces, each as long as the other; the best of a few times."""
+    """How long an engine takes for some sentences of random pieces, all equally long; the best of a few times."""
     random = np.random.default_rng(1)
     pieces = random.integers(4, config.model.src_vocab_size, (N_PROBES, PROBE_PIECES)).tolist()
     sources = [[*ids, config.model.eos_id] for ids in pieces]
