@@ -2,14 +2,18 @@
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
-from headwise.config import RunConfig, load_config
+from headwise.architecture import parameters
+from headwise.bundle import Bundle
+from headwise.config import RunConfig, TokenizerConfig, load_config
+from headwise.text.tokenizer import Tokenizer
 
 HERE = Path(__file__).parent
 
@@ -24,6 +28,37 @@ collect_ignore = [str(file.parent if file.name == "conftest.py" else file) for f
 
 def pytest_report_header() -> str:
     return f"torch is not installed: {len(left_out)} files of tests left out" if left_out else "torch is installed"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_home(tmp_path_factory) -> Iterator[Path]:
+    """What belongs to the user is not touched; commands that are started inherit this."""
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEADWISE_HOME", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def babbler(tmp_path_factory) -> Path:
+    """The folder of a model that has learned nothing, made without torch; its ends are likely enough."""
+    lines = ["the quick brown fox jumps over the lazy dog", "Zwölf Boxkämpfer jagen Viktor über den Deich", "a b c d e"]
+    tokenizer = Tokenizer.learn(lines, lines, TokenizerConfig(vocab_size=300), len(lines))
+    sizes = ["d_model=16", "d_ff=24", "n_heads=2", "n_encoder_layers=1", "n_decoder_layers=2", "output_bias=true"]
+    overrides = [*(f"model.{size}" for size in sizes), f"model.vocab_size={tokenizer.vocab_size}"]
+    config = load_config("tiny", overrides=[*overrides, "search.extra_pieces=6"])
+    random_numbers = np.random.default_rng(4)
+    weights = {
+        name: (1.2 * random_numbers.normal(size=shape) / shape[-1] ** 0.5).astype(np.float32)
+        for name, shape in parameters(config.model).items()
+    }
+    for name, array in weights.items():
+        if name.endswith("norm.weight"):
+            array[:] = 1
+    weights["output.bias"][:3] = [-30, -30, 1.5]
+    folder = tmp_path_factory.mktemp("babbler") / "model"
+    Bundle(config, weights, tokenizer.to_text()).write(folder)
+    return folder
 
 
 DIGITS = [

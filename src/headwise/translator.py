@@ -76,6 +76,10 @@ class Translator:
             translations.append(joined(source, [(part.before, part.after) for part in one], done))
         return translations[0] if isinstance(text, str) else translations
 
+    def score(self, sources: Sequence[str], targets: Sequence[str], to: str | None = None) -> list[list[float]]:
+        """The log probability of every piece of each target given its source, that of its end last."""
+        return self.engine.score(self.tokenizer.encode_source(sources, to), self.tokenizer.encode_target(targets))
+
     def _split(self, text: str, to: str | None) -> list[Part]:
         """The text as one part, or a longer one as sentences."""
         core = text.strip()

@@ -9,7 +9,7 @@ from typer.exceptions import Abort, Exit, TyperException
 
 from headwise import __version__
 from headwise.cli.data import check
-from headwise.cli.evaluate import evaluate
+from headwise.cli.evaluate import evaluate, score
 from headwise.cli.info import info
 from headwise.cli.train import train, write_run_file
 from headwise.cli.translate import translate
@@ -19,6 +19,7 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
     "train": train,
     "translate": translate,
     "evaluate": evaluate,
+    "score": score,
     "info": info,
     "init": write_run_file,
     "data check": check,

@@ -1,0 +1,109 @@
+"""Texts come back whole and in order, with what was asked for; a model that knows nothing shows it best."""
+
+import numpy as np
+import pytest
+
+from headwise.errors import ConfigError, InputError
+from headwise.load import load
+from headwise.text.loops import loops
+from headwise.translator import align
+
+TEXTS = [
+    "the quick brown fox",
+    "a",
+    "Zwölf Boxkämpfer jagen",
+    "",
+    " \t ",
+    "the dog. ",
+    "\u2028",
+    "🦊 d e",
+    "salad " * 9,
+]
+
+
+@pytest.fixture(scope="module")
+def translator(babbler):
+    return load(babbler, engine="ctranslate2", compute_type="float32", threads=2)
+
+
+def test_one_or_many(translator):
+    one = translator.translate(TEXTS[0])
+    many = translator.translate(TEXTS)
+    assert [t.source for t in many] == TEXTS
+    assert one == many[0]
+    assert str(one) == one.text
+    assert translator.translate([]) == []
+
+
+def test_what_has_no_word_comes_back_as_it_is(translator):
+    for text in ("", " ", "\t\t", "\u3000", "\u2028"):
+        found = translator.translate(text)
+        assert (found.text, found.log_prob, found.complete) == (text, 0.0, True)
+
+
+def test_white_space_around_a_text_stays(translator):
+    inner = translator.translate("the dog").text
+    assert translator.translate("  the dog\t ").text == f"  {inner}\t "
+
+
+def test_alternatives_come_best_first_and_without_the_best(translator):
+    found = translator.translate("the quick brown fox", n_best=3)
+    assert len(found.alternatives) == 2
+    scores = [found.score, *(a.score for a in found.alternatives)]
+    assert scores == sorted(scores, reverse=True) or found.loop
+    assert translator.translate("the quick brown fox").alternatives == ()
+
+
+def test_details_add_up(translator):
+    for found in translator.translate(TEXTS, details=True):
+        if not found.text.strip() or found.loop == "cut":
+            continue
+        assert (
+            sum(piece.log_prob for piece in found.pieces) == pytest.approx(found.log_prob, rel=1e-3)
+            or not found.complete
+        )
+        for i, j in found.alignment:
+            assert 0 <= i < len(found.source.split())
+            assert 0 <= j < len(found.text.split())
+
+
+def test_a_long_text_is_translated_in_parts_with_its_white_space(babbler):
+    translator = load(babbler, engine="ctranslate2", compute_type="float32", search={"split_pieces": 20})
+    text = "  The quick brown fox jumps.  It is lazy!\tIs it? " + "verylongword" * 9 + " end\n"
+    found = translator.translate(text, details=True)
+    assert found.n_parts > 4
+    assert found.text.startswith("  ")
+    assert found.text.endswith("\n")
+    assert ".  " in text
+    assert found.text.count("\t") >= 1
+    alone = translator.translate("It is lazy!")
+    assert alone.n_parts == 1
+    assert alone.text in found.text
+
+
+def test_nothing_loops_in_the_end(translator):
+    random = np.random.default_rng(3)
+    words = ["fox", "dog", "the", "quick", "????", "a", "lazy", "Deich", "ja", "1"]
+    texts = [" ".join(random.choice(words, random.integers(1, 12))) for _ in range(200)]
+    texts += [f"{word} " * 12 for word in words]
+    for found in translator.translate(texts):
+        assert not loops(found.text, found.source)
+        assert len(found.text) < 20 * len(found.source) + 500
+
+
+def test_settings_of_the_search(babbler):
+    greedy = load(babbler, engine="ctranslate2", compute_type="float32", search={"beam_size": 1})
+    assert greedy.search.beam_size == 1
+    with pytest.raises(ConfigError, match="beam_sice"):
+        load(babbler, search={"beam_sice": 1})
+    with pytest.raises(InputError, match="there is no engine 'tensorflow'; choose from auto, torch, ctranslate2"):
+        load(babbler, engine="tensorflow")
+    with pytest.raises(InputError, match="there is no compute type 'int3'"):
+        load(babbler, compute_type="int3")
+
+
+def test_align():
+    attention = np.array([[0.9, 0.1, 0.0], [0.2, 0.3, 0.5], [0.1, 0.6, 0.3]])
+    assert align(attention, [0, 1, -1], [0, 0, 1]) == ((0, 0), (1, 1))
+    assert align(attention[:0], [0, 1, -1], []) == ()
+    assert align(attention, [-1, -1, -1], [0, 0, 1]) == ()
