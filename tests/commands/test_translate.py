@@ -43,8 +43,8 @@ def test_a_text(babbler, inside):
 
 
 def test_lines_one_to_one(babbler):
-    """Blank lines, a line of a megabyte, characters that break lines elsewhere, no line feed at the end."""
-    long = "the quick brown fox jumps over the lazy dog. " * 23_000
+    """Blank lines, a line of 100 kB, characters that break lines elsewhere, no line feed at the end."""
+    long = "the quick brown fox jumps over the lazy dog. " * 2_300
     lines = ["the dog", "", "  ", "a\u2028b\u0085c\x0bd\x0ce", long, "🦊" * 3, "\x00\x01", "last"]
     out = piped(babbler, "\n".join(lines).encode())
     assert len(out) == len(lines) + 1
@@ -68,13 +68,13 @@ def test_n_best_alignments_and_json(babbler):
 
 @pytest.mark.parametrize("more", [[], ["--n-best", "3"]])
 def test_killed_and_resumed_it_is_the_unbroken_file(babbler, tmp_path, more):
-    words = "the quick brown fox jumps over lazy dog".split()
-    lines = [" ".join(words[(i + j) % 8] for j in range(i % 7 + 1)) if i % 50 else "" for i in range(4000)]
+    words = ["the", "quick", "brown", "fox", "jumps", "over", "lazy", "dog"]
+    lines = [" ".join(words[(i + j) % 8] for j in range(i % 7 + 1)) if i % 50 else "" for i in range(2500)]
     (tmp_path / "in.txt").write_text("\n".join(lines) + "\n")
     command = [SCRIPT, "translate", "--model", babbler, *FAST, "--input", "in.txt", *more]
     subprocess.run([*command, "--output", "whole.txt"], cwd=tmp_path, check=True, capture_output=True, timeout=300)
     out, n_kills = tmp_path / "out.txt", 0
-    while n_kills < 3:
+    while n_kills < 2:
         size = out.stat().st_size if out.exists() else 0
         running = subprocess.Popen(
             [*command, "--output", "out.txt", "--resume"], cwd=tmp_path, stderr=subprocess.DEVNULL

@@ -15,20 +15,24 @@ from headwise.errors import DataError, FolderError
 
 BLOCK = 512  # lines that are translated together
 
-# a number and its text for each line of a block -> the lines of output that each gives
-Work = Callable[[int, list[str]], Iterable[str]]
+# the number of the first text and the texts of a block -> the lines of output that each of them gives
+Work = Callable[[int, list[str]], Iterable[list[str]]]
 
 
-def stream(source: BinaryIO, sink: BinaryIO, name: Path, work: Work, skip: int = 0) -> Iterator[int]:
-    """Work off the lines of `source` from the one after `skip` on, and say after each block how many are done."""
+def stream(source: BinaryIO, sink: BinaryIO, name: Path, work: Work, n_there: int = 0) -> Iterator[int]:
+    """Work off the lines of `source`, and say after each block how many are done; the first `n_there` are in the sink.
+
+    Blocks begin where they would have begun without an interruption, so that the same texts are decoded together.
+    """
     lines = enumerate(source, start=1)  # binary: only a line feed ends a line
-    for _ in itertools.islice(lines, skip):
+    done = n_there // BLOCK * BLOCK
+    for _ in itertools.islice(lines, done):
         pass
-    done = skip
     while block := list(itertools.islice(lines, BLOCK)):
         texts = [Corpus.decode(line.removesuffix(b"\n"), number, name) for number, line in block]
-        for output in work(done, texts):
-            sink.write(output.encode("utf-8") + b"\n")
+        for number, outputs in enumerate(work(done, texts), start=done):
+            if number >= n_there:
+                sink.writelines(output.encode("utf-8") + b"\n" for output in outputs)
         sink.flush()
         done += len(block)
         yield done
@@ -81,13 +85,14 @@ def whole_lines(handle: BinaryIO) -> tuple[int, int]:
 
 def whole_groups(handle: BinaryIO) -> tuple[int, int]:
     """The same for `number ||| ...`: the last number may lack some of its lines, so it is done again."""
-    begins: dict[int, int] = {}
-    n_bytes = 0
+    last, begin, n_bytes = 0, 0, 0
     for line in handle:
-        with contextlib.suppress(ValueError):
-            begins = {int(line.split(b" ", 1)[0]): n_bytes} if int(line.split(b" ", 1)[0]) not in begins else begins
-        n_bytes += len(line)
-    return next(iter(begins.items()), (0, 0))
+        if line.endswith(b"\n"):
+            number = int(line.split(b" ", 1)[0])
+            if number != last:
+                last, begin = number, n_bytes
+            n_bytes += len(line)
+    return last, begin
 
 
 def sha256(file: Path) -> str:

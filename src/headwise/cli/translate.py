@@ -48,15 +48,15 @@ def translate(
     if debug:
         print(f"engine {translator.why}", file=sys.stderr)
 
-    def work(done: int, texts: list[str]) -> "Iterator[str]":
+    def work(done: int, texts: list[str]) -> "Iterator[list[str]]":
         wanted = translator.search.beam_size if as_json else max(1, n_best)
         found = translator.translate(texts, n_best=wanted, details=alignments or as_json, to=to, first=done)
         for number, one in enumerate(found, start=done):
-            yield from lines_of(one, number, n_best, alignments, as_json)
+            yield list(lines_of(one, number, n_best, alignments, as_json))
 
     if text is not None:
-        for line in work(0, [text]):
-            print(line)
+        for lines in work(0, [text]):
+            print(*lines, sep="\n")
     elif input_file or output:
         _files(input_file, output, resume, translator, model or "", work, bool(n_best))
     else:
@@ -111,14 +111,15 @@ def _files(
     except OSError as error:
         raise DataError(f"cannot read {source}: {error.strerror}") from None
     columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
-    with reading, Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with reading, Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("lines", total=count(source) if source else None)
         if output is None:
             for done in stream(reading, sys.stdout.buffer, source or Path("<stdin>"), work):
                 progress.update(bar, completed=done)
             return
-        with Output(output, made_from).opened(resume, whole_groups if grouped else whole_lines) as (sink, skip):
-            for done in stream(reading, sink, source or Path("<stdin>"), work, skip):
+        with Output(output, made_from).opened(resume, whole_groups if grouped else whole_lines) as (sink, n_there):
+            for done in stream(reading, sink, source or Path("<stdin>"), work, n_there):
                 progress.update(bar, completed=done)
 
 
