@@ -1,0 +1,282 @@
+"""How fast does headwise translate beside CTranslate2 alone and Hugging Face's generate? Text in, text out.
+
+python benchmarks/translate_speed.py tiny=DIR small=DIR [--rounds 3]        about 15 minutes a model
+
+Each DIR is a model or run folder, trained, post-norm and with one embedding matrix, so that MarianMTModel can hold the
+same weights. All translate test 2016 of Multi30k, greedy and with a beam of 4, in batches and one by one (the first
+sentences only), without cache or deduplication; each in a process of its own, alternating. Contestants:
+
+auto, torch           headwise, its engine chosen or named
+best                  CTranslate2 at its best: type, workers, threads and size of batches by trial
+default/TYPE          CTranslate2 as `ctranslate2.Translator(folder)`
+hf                    MarianMTModel.generate, batches of 64 sorted by length
+
+Prints sentences a second, milliseconds a sentence (median, 95th percentile), peak memory, seconds from start to first
+translation, and lines `ratio beam4-batch tiny auto/best 1.01`.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from protocol import alternate, report
+
+DATA = Path(os.environ.get("HEADWISE_DATA", Path(__file__).parents[2] / "shared" / "data")) / "multi30k"
+N_SINGLE = 150  # sentences that are translated one by one
+WORKLOADS = {"greedy-batch": (1, True), "beam4-batch": (4, True), "greedy-one": (1, False), "beam4-one": (4, False)}
+
+
+def texts() -> list[str]:
+    return (DATA / "test_2016_flickr.en").read_bytes().decode().split("\n")[:-1]
+
+
+def measure(contestant: str) -> dict[str, list[float]]:
+    """Of `name/preset/workload`: seconds a sentence, over all or one by one, and megabytes at the peak."""
+    *name, preset, workload = contestant.split("/")
+    beam, batched = WORKLOADS[workload]
+    folder = Path(json.loads(os.environ["MODELS"])[preset])
+    translate = CONTESTANTS[name[0]](folder, beam, batched, *name[1:])
+    sentences = texts()
+    translate(sentences[:20])
+    found: dict[str, list[float]] = {}
+    if batched:
+        began = time.perf_counter()
+        outputs = translate(sentences)
+        found["seconds a sentence"] = [(time.perf_counter() - began) / len(sentences)]
+        references = (DATA / "test_2016_flickr.de").read_bytes().decode().split("\n")[:-1]
+        found["BLEU"] = [bleu(outputs, references)]
+    else:
+        seconds = []
+        for sentence in sentences[:N_SINGLE]:
+            began = time.perf_counter()
+            translate([sentence])
+            seconds.append(time.perf_counter() - began)
+        found["seconds a sentence"] = seconds
+    found["megabytes at the peak"] = [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]
+    return found
+
+
+def bleu(outputs: list[str], references: list[str]) -> float:
+    import sacrebleu
+
+    return float(sacrebleu.corpus_bleu(outputs, [references]).score)
+
+
+def search(beam: int) -> dict[str, Any]:
+    return {"beam_size": beam, "length_penalty": "length+eos", "alpha": 1.0, "stop": "finished"}
+
+
+def headwise(engine: str) -> Any:
+    def make(folder: Path, beam: int, batched: bool) -> Any:
+        from headwise.load import load
+
+        translator = load(folder, engine=engine, search=search(beam))
+        print(translator.why, file=sys.stderr)
+        return lambda sentences: [found.text for found in translator.translate(sentences)]
+
+    return make
+
+
+def ctranslate2_with(folder: Path, beam: int, options: dict[str, Any], batch: dict[str, Any]) -> Any:
+    """CTranslate2 and the tokenizers library, nothing of headwise."""
+    import ctranslate2
+    import tokenizers
+
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    translator = ctranslate2.Translator(os.environ["CTRANSLATE2_" + folder.parent.name], device="cpu", **options)
+
+    def translate(sentences: list[str]) -> list[str]:
+        sources = [[*map(str, encoding.ids), "2"] for encoding in tokenizer.encode_batch(sentences, add_special_tokens=False)]
+        found = translator.translate_batch(sources, beam_size=beam, length_penalty=1.0, max_input_length=0, **batch)
+        return [tokenizer.decode([int(piece) for piece in result.hypotheses[0]]) for result in found]
+
+    return translate
+
+
+def best(folder: Path, beam: int, batched: bool) -> Any:
+    """Whatever is fastest of types, workers, threads and sizes of batches, tried on a part of the sentences."""
+    import ctranslate2
+
+    cores = len(os.sched_getaffinity(0))
+    kinds = [kind for kind in ("float32", "int8", "bfloat16") if kind in ctranslate2.get_supported_compute_types("cpu")]
+    layouts = [{"inter_threads": cores, "intra_threads": 1}, {"inter_threads": 1, "intra_threads": cores}]
+    if not batched:
+        layouts.append({"inter_threads": 1, "intra_threads": 1})
+    sizes = [{"batch_type": "tokens", "max_batch_size": n} for n in (512, 1024, 2048, 4096)] if batched else [{}]
+    sentences = texts()
+    trials = []
+    for kind in kinds:
+        for layout in layouts:
+            for size in sizes:
+                translate = ctranslate2_with(folder, beam, {"compute_type": kind, **layout}, size)
+                translate(sentences[:20])
+                began = time.perf_counter()
+                if batched:
+                    translate(sentences[:400])
+                else:
+                    for sentence in sentences[:15]:
+                        translate([sentence])
+                trials.append((time.perf_counter() - began, kind, layout, size))
+    _, kind, layout, size = min(trials, key=lambda trial: trial[0])
+    print(f"best: {kind}, {layout}, {size}", file=sys.stderr)
+    return ctranslate2_with(folder, beam, {"compute_type": kind, **layout}, size)
+
+
+def default(folder: Path, beam: int, batched: bool, kind: str) -> Any:
+    return ctranslate2_with(folder, beam, {"compute_type": kind}, {})
+
+
+def hf(folder: Path, beam: int, batched: bool) -> Any:
+    import torch
+
+    from headwise.bundle import Bundle
+    from headwise.text.tokenizer import Tokenizer
+
+    bundle = Bundle.read(folder)
+    model, tokenizer = marian(bundle), Tokenizer.from_text(bundle.tokenizer or "")
+
+    @torch.inference_mode()
+    def translate(sentences: list[str]) -> list[str]:
+        sources = tokenizer.encode_source(sentences)
+        order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+        found = [""] * len(sources)
+        for begin in range(0, len(order), 64):
+            indices = order[begin : begin + 64]
+            longest = max(len(sources[i]) for i in indices)
+            ids = torch.tensor([[*sources[i], *[0] * (longest - len(sources[i]))] for i in indices])
+            generated = model.generate(
+                input_ids=ids, attention_mask=(ids != 0).long(), num_beams=beam, do_sample=False, length_penalty=1.0,
+                early_stopping=True, max_new_tokens=longest + 50,
+            )  # fmt: skip
+            for i, row in zip(indices, generated.tolist(), strict=True):
+                found[i] = tokenizer.decode(row[1:])
+        return found
+
+    return translate
+
+
+def marian(bundle: Any) -> Any:
+    """The same weights in MarianMTModel."""
+    import torch
+    from transformers import MarianConfig, MarianMTModel
+
+    from headwise.sinusoids import DIALECTS, sinusoids
+
+    c = bundle.config.model
+    assert (c.norm, c.share_embeddings) == ("post", "three-way"), "Marian is post-norm with one embedding matrix"
+    model = MarianMTModel(
+        MarianConfig(
+            vocab_size=c.vocab_size, d_model=c.d_model, encoder_layers=c.n_encoder_layers,
+            decoder_layers=c.n_decoder_layers, encoder_ffn_dim=c.d_ff, decoder_ffn_dim=c.d_ff,
+            encoder_attention_heads=c.n_heads, decoder_attention_heads=c.n_heads, activation_function="relu",
+            scale_embedding=True, pad_token_id=0, eos_token_id=2, decoder_start_token_id=1, forced_eos_token_id=None,
+        )
+    ).eval()  # fmt: skip
+    names = {
+        "q_proj": "w_q", "k_proj": "w_k", "v_proj": "w_v", "out_proj": "w_o",
+        "self_attn": "self_attention", "encoder_attn": "cross_attention", "fc1": "feed_forward.w_1",
+        "fc2": "feed_forward.w_2", "self_attn_layer_norm": "residual_self.norm",
+        "encoder_attn_layer_norm": "residual_cross.norm", "final_layer_norm": "residual_ff.norm",
+    }  # fmt: skip
+    state = model.state_dict()
+    for name in state:
+        ours = ".".join(names.get(part, part) for part in name.removeprefix("model.").split("."))
+        if ours in bundle.weights:
+            state[name] = torch.tensor(bundle.weights[ours])
+        elif name.endswith(("shared.weight", "embed_tokens.weight", "lm_head.weight")):
+            state[name] = torch.tensor(bundle.weights["embedding.weight"])
+        elif name.endswith("embed_positions.weight"):
+            state[name] = torch.tensor(sinusoids(0, len(state[name]), c.d_model, DIALECTS[c.positions]))
+    model.load_state_dict(state)
+    return model
+
+
+CONTESTANTS: dict[str, Any] = {
+    "auto": headwise("auto"),
+    "torch": headwise("torch"),
+    "best": best,
+    "default": default,
+    "hf": hf,
+}
+
+
+def first_translation(folder: Path, rounds: int) -> dict[str, list[float]]:
+    """Seconds from starting Python to the first translation, and of a script that imports torch."""
+    scripts = {
+        "headwise": f"import headwise; print(headwise.load({str(folder)!r}).translate('A man.').text)",
+        "import torch": "import torch",
+    }
+    found: dict[str, list[float]] = {name: [] for name in scripts}
+    for _ in range(rounds):
+        for name, script in scripts.items():
+            began = time.perf_counter()
+            subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.PIPE)
+            found[name].append(time.perf_counter() - began)
+    return found
+
+
+def main(models: dict[str, str], rounds: int) -> None:
+    import tempfile
+
+    from headwise.bundle import Bundle, find_model
+    from headwise.engine.ctranslate2 import write_model
+
+    folders = {preset: find_model(folder) for preset, folder in models.items()}
+    os.environ["MODELS"] = json.dumps({preset: str(folder.resolve()) for preset, folder in folders.items()})
+    names = ["auto", "torch", "best", "default/float32", "default/int8", "hf"]
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for preset, folder in folders.items():
+            write_model(Bundle.read(folder), Path(scratch) / preset)
+            os.environ["CTRANSLATE2_" + folder.resolve().parent.name] = str(Path(scratch) / preset)
+        for preset, folder in folders.items():
+            contestants = [f"{name}/{preset}/{workload}" for workload in WORKLOADS for name in names]
+            found |= alternate(__file__, contestants, rounds)
+            for name, seconds in first_translation(folder, 5).items():
+                found[f"first translation, {name}/{preset}"] = {"seconds": seconds}
+    report(__file__, found, {"rounds": rounds, "sentences": 1000, "one by one": N_SINGLE})
+    for preset in models:
+        for workload in WORKLOADS:
+            speed = {}
+            for name in names:
+                samples = found[f"{name}/{preset}/{workload}"]
+                seconds = samples["seconds a sentence"]
+                speed[name] = 1 / statistics.median(seconds)
+                told = f"{preset} {workload} {name}: {speed[name]:.0f} sentences a second"
+                if workload.endswith("one"):
+                    ordered = sorted(seconds)
+                    told += f", {1000 * ordered[len(ordered) // 2]:.1f} ms, p95 {1000 * ordered[int(len(ordered) * 0.95)]:.1f} ms"
+                else:
+                    told += f", BLEU {samples['BLEU'][0]:.2f}"
+                print(f"{told}, {max(samples['megabytes at the peak']):.0f} MB")
+            for over in names[2:]:
+                print(f"ratio {workload} {preset} auto/{over} {speed['auto'] / speed[over]:.2f}")
+            print(f"ratio {workload} {preset} torch/hf {speed['torch'] / speed['hf']:.2f}")
+        ours, torch_alone = (
+            statistics.median(found[f"first translation, {name}/{preset}"]["seconds"])
+            for name in ("headwise", "import torch")
+        )
+        print(f"ratio first-translation {preset} {ours / torch_alone:.2f} ({ours:.2f} s beside {torch_alone:.2f} s)")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", metavar="NAME=DIR")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--contestant")
+    arguments = parser.parse_args()
+    if arguments.contestant:
+        print(json.dumps(measure(arguments.contestant)))
+    elif not DATA.exists():
+        sys.exit(f"this needs Multi30k in {DATA}; set HEADWISE_DATA to the folder that holds multi30k/")
+    elif not arguments.models:
+        sys.exit("name at least one model, such as tiny=runs/tiny")
+    else:
+        main(dict(model.split("=", 1) for model in arguments.models), arguments.rounds)
