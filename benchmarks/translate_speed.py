@@ -93,7 +93,9 @@ def ctranslate2_with(folder: Path, beam: int, options: dict[str, Any], batch: di
     translator = ctranslate2.Translator(os.environ["CTRANSLATE2_" + folder.parent.name], device="cpu", **options)
 
     def translate(sentences: list[str]) -> list[str]:
-        sources = [[*map(str, encoding.ids), "2"] for encoding in tokenizer.encode_batch(sentences, add_special_tokens=False)]
+        sources = [
+            [*map(str, encoding.ids), "2"] for encoding in tokenizer.encode_batch(sentences, add_special_tokens=False)
+        ]
         found = translator.translate_batch(sources, beam_size=beam, length_penalty=1.0, max_input_length=0, **batch)
         return [tokenizer.decode([int(piece) for piece in result.hypotheses[0]]) for result in found]
 
@@ -226,7 +228,7 @@ def main(models: dict[str, str], rounds: int) -> None:
     import tempfile
 
     from headwise.bundle import Bundle, find_model
-    from headwise.engine.ctranslate2 import write_model
+    from headwise.engine.convert import write_model
 
     folders = {preset: find_model(folder) for preset, folder in models.items()}
     os.environ["MODELS"] = json.dumps({preset: str(folder.resolve()) for preset, folder in folders.items()})
@@ -251,8 +253,8 @@ def main(models: dict[str, str], rounds: int) -> None:
                 speed[name] = 1 / statistics.median(seconds)
                 told = f"{preset} {workload} {name}: {speed[name]:.0f} sentences a second"
                 if workload.endswith("one"):
-                    ordered = sorted(seconds)
-                    told += f", {1000 * ordered[len(ordered) // 2]:.1f} ms, p95 {1000 * ordered[int(len(ordered) * 0.95)]:.1f} ms"
+                    p95 = sorted(seconds)[int(len(seconds) * 0.95)]
+                    told += f", {1000 / speed[name]:.1f} ms, p95 {1000 * p95:.1f} ms"
                 else:
                     told += f", BLEU {samples['BLEU'][0]:.2f}"
                 print(f"{told}, {max(samples['megabytes at the peak']):.0f} MB")

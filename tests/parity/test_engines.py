@@ -6,7 +6,8 @@ import torch
 
 from headwise.bundle import Bundle
 from headwise.config import SearchConfig, load_config
-from headwise.engine.ctranslate2 import CTranslate2Engine, write_model
+from headwise.engine.convert import write_model
+from headwise.engine.ctranslate2 import CTranslate2Engine
 from headwise.engine.torch import TorchEngine
 from headwise.errors import InputError
 from headwise.model.transformer import Transformer
@@ -103,3 +104,9 @@ def test_ctranslate2_says_what_it_cannot_do(changes, reason, tmp_path):
     _, engine = engines("post", tmp_path)
     with pytest.raises(InputError, match=rf"ctranslate2 has no .*{reason}.*--engine torch"):
         engine.generate(sources(), SearchConfig(**SHARED | changes))
+
+
+def test_what_is_too_long_for_the_table_of_positions_is_refused(tmp_path):
+    _, engine = engines("post", tmp_path)
+    with pytest.raises(InputError, match="more than the 2048 that ctranslate2 gets"):
+        engine.generate([[5] * 2040], SearchConfig(**SHARED))

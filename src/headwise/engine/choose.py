@@ -19,7 +19,8 @@ import numpy as np
 from headwise.atomic import write_text
 from headwise.bundle import MANIFEST, Bundle
 from headwise.config import RunConfig, SearchConfig
-from headwise.engine.ctranslate2 import TYPES, ComputeType, CTranslate2Engine, unsupported, write_model
+from headwise.engine.convert import write_model
+from headwise.engine.ctranslate2 import TYPES, ComputeType, CTranslate2Engine, unsupported
 from headwise.errors import FolderError, InputError, MissingExtra
 from headwise.home import home
 

@@ -1,20 +1,17 @@
-"""The fast engine: CTranslate2, without torch; its form of a model is written from the bundle's arrays."""
+"""The fast engine: CTranslate2, without torch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import ctranslate2
 import numpy as np
-from ctranslate2.specs import TransformerSpec, common_spec
 
-from headwise.atomic import new_folder
-from headwise.bundle import Bundle
 from headwise.config import ModelConfig, SearchConfig
+from headwise.engine.convert import TABLE_ROWS
 from headwise.errors import InputError
 from headwise.search.hypothesis import Hypothesis
-from headwise.sinusoids import DIALECTS, sinusoids
 
 ComputeType = Literal["float32", "int8", "bfloat16"]
 TYPES: list[ComputeType] = [
@@ -22,12 +19,6 @@ TYPES: list[ComputeType] = [
 ]
 Array = np.ndarray[Any, np.dtype[Any]]
 BATCH_TOKENS = 2048  # source pieces decoded at once by a worker
-TABLE_ROWS = 2048  # positions that are written; a longer source is refused
-ACTIVATIONS = {
-    "relu": common_spec.Activation.RELU,
-    "gelu": common_spec.Activation.GELU,
-    "silu": common_spec.Activation.SWISH,
-}
 
 
 def unsupported(model: ModelConfig, search: SearchConfig, prefixes: bool = False) -> list[str]:
@@ -76,6 +67,11 @@ class CTranslate2Engine:
         """The hypotheses of each source, best first; `prefixes` are what they begin with, if there are any."""
         if reasons := unsupported(self.model, search, bool(prefixes)):
             raise InputError(f"the engine ctranslate2 has no {', '.join(reasons)}; use --engine torch")
+        longest = max((len(source) for source in sources), default=0) + search.extra_pieces
+        if longest > TABLE_ROWS:
+            raise InputError(
+                f"{longest} pieces, source or output, are more than the {TABLE_ROWS} that ctranslate2 gets"
+            )
         waiting: dict[int, Any] = {}  # all at once, so that no worker waits for the others
         for limit, indices in _by_limit(sources, search).items():
             results = self.translator.translate_batch(
@@ -170,74 +166,3 @@ def _hypotheses(result: Any, limit: int, search: SearchConfig) -> list[Hypothesi
 def _told(h: Hypothesis, log_prob: float, search: SearchConfig) -> Hypothesis:
     score = log_prob / max(1, len(h.ids) + h.complete) ** search.alpha
     return replace(h, log_prob=log_prob, score=score)
-
-
-def write_model(bundle: Bundle, folder: Path) -> None:
-    """The bundle's model in CTranslate2's form, float32; the library converts to other types when it loads."""
-    with new_folder(folder) as unfinished:
-        spec = make_spec(bundle.config.model, bundle.weights)
-        spec.save(str(unfinished))
-
-
-def make_spec(config: ModelConfig, arrays: Mapping[str, Any]) -> TransformerSpec:
-    """The same model in CTranslate2's words."""
-    spec = TransformerSpec.from_config(
-        (config.n_encoder_layers, config.n_decoder_layers),
-        config.n_heads,
-        pre_norm=config.norm == "pre",
-        activation=ACTIVATIONS[config.activation],
-        alignment_layer=max(0, config.n_decoder_layers - 2),
-        alignment_heads=config.n_heads,
-    )
-    source = "embedding.weight" if config.share_embeddings == "three-way" else "src_embedding.weight"
-    spec.encoder.embeddings[0].weight = arrays[source]
-    spec.decoder.embeddings.weight = arrays["embedding.weight"]
-    for stack, side in (("encoder", spec.encoder), ("decoder", spec.decoder)):
-        side.scale_embeddings = config.scale_embeddings
-        side.position_encodings.encodings = _positions(config, arrays, "src" if stack == "encoder" else "tgt")
-        if config.norm == "pre":
-            side.layer_norm.gamma, side.layer_norm.beta = arrays[f"{stack}.norm.weight"], arrays[f"{stack}.norm.bias"]
-        for i, layer in enumerate(side.layer):
-            _set_layer(layer, arrays, f"{stack}.layers.{i}", is_decoder=stack == "decoder")
-    own = config.share_embeddings == "none"
-    spec.decoder.projection.weight = arrays["output.weight" if own else "embedding.weight"]
-    if config.output_bias:
-        spec.decoder.projection.bias = arrays["output.bias"]
-    spec.register_source_vocabulary([str(i) for i in range(config.src_vocab_size)])
-    spec.register_target_vocabulary([str(i) for i in range(config.vocab_size)])
-    spec.config.bos_token = spec.config.decoder_start_token = str(config.bos_id)
-    spec.config.eos_token, spec.config.unk_token = str(config.eos_id), str(3)
-    spec.config.add_source_bos = spec.config.add_source_eos = False
-    spec.config.layer_norm_epsilon = config.norm_eps
-    spec.validate()
-    spec.optimize(quantization="float32")
-    return spec
-
-
-def _positions(config: ModelConfig, arrays: Mapping[str, Any], side: str) -> Any:
-    if config.positions == "learned":
-        return arrays[f"positions.{side}.weight"]
-    return sinusoids(0, TABLE_ROWS, config.d_model, DIALECTS[config.positions])  # type: ignore[index]
-
-
-def _set_layer(layer: Any, arrays: Mapping[str, Any], ours: str, is_decoder: bool) -> None:
-    def linear(target: Any, *names: str) -> None:
-        target.weight = np.concatenate([arrays[f"{ours}.{name}.weight"] for name in names])
-        target.bias = np.concatenate([arrays[f"{ours}.{name}.bias"] for name in names])
-
-    def norm(target: Any, name: str) -> None:
-        target.gamma, target.beta = arrays[f"{ours}.{name}.norm.weight"], arrays[f"{ours}.{name}.norm.bias"]
-
-    attention = "self_attention.w_"
-    linear(layer.self_attention.linear[0], f"{attention}q", f"{attention}k", f"{attention}v")
-    linear(layer.self_attention.linear[1], f"{attention}o")
-    norm(layer.self_attention.layer_norm, "residual_self")
-    if is_decoder:
-        attention = "cross_attention.w_"
-        linear(layer.attention.linear[0], f"{attention}q")
-        linear(layer.attention.linear[1], f"{attention}k", f"{attention}v")
-        linear(layer.attention.linear[2], f"{attention}o")
-        norm(layer.attention.layer_norm, "residual_cross")
-    linear(layer.ffn.linear_0, "feed_forward.w_1")
-    linear(layer.ffn.linear_1, "feed_forward.w_2")
-    norm(layer.ffn.layer_norm, "residual_ff")
