@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from headwise.config import SearchConfig as SearchConfig
     from headwise.config import load_config as load_config
     from headwise.errors import HeadwiseError as HeadwiseError
+    from headwise.load import load as load
     from headwise.model.capture import capture as capture
     from headwise.model.transformer import Transformer as Transformer
     from headwise.search.beam import beam as beam
     from headwise.search.greedy import greedy as greedy
     from headwise.search.task import Task as Task
+    from headwise.translation import Translation as Translation
+    from headwise.translator import Translator as Translator
 
 __version__ = "0.1.0"
 
@@ -31,10 +34,13 @@ _HOMES = {
     "SearchConfig": "headwise.config",
     "Task": "headwise.search.task",
     "Transformer": "headwise.model.transformer",
+    "Translation": "headwise.translation",
+    "Translator": "headwise.translator",
     "beam": "headwise.search.beam",
     "capture": "headwise.model.capture",
     "describe": "headwise.architecture",
     "greedy": "headwise.search.greedy",
+    "load": "headwise.load",
     "load_config": "headwise.config",
 }
 __all__ = sorted(_HOMES)

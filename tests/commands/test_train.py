@@ -205,7 +205,8 @@ def test_translate_line_by_line(finished, corpus):
 
 def test_evaluate(finished, corpus):
     done = headwise(corpus, "evaluate", "runs/a/model", "--src", "dev.en", "--ref", "dev.de")
-    bleu, chrf = done.stdout.decode().splitlines()
+    bleu, chrf, *others = done.stdout.decode().splitlines()
+    assert [line.split()[0] for line in others[:4]] == ["TER", "exact", "CER", "token"]
     assert re.fullmatch(r"BLEU [\d.]+  nrefs:1\|case:mixed\|eff:no\|tok:13a\|smooth:exp\|version:[\d.]+", bleu)
     assert re.fullmatch(r"chrF2 [\d.]+  nrefs:1\|case:mixed\|eff:yes\|nc:6\|nw:0\|space:no\|version:[\d.]+", chrf)
     card = (finished / "model" / "card.md").read_text()
