@@ -76,7 +76,8 @@ def score(bundle: Any, name: str) -> dict[str, Any]:
 
     engine = TorchEngine(Transformer.from_arrays(bundle.config.model, bundle.weights))
     translator = Translator(Tokenizer.from_text(bundle.tokenizer), engine, bundle.config.search)
-    translations, references = translator.translate(lines(f"{name}.en")), lines(f"{name}.de")
+    translations = [found.text for found in translator.translate(lines(f"{name}.en"))]
+    references = lines(f"{name}.de")
     tokenised, n_tokens = moses_bleu(translations, references)
     cased, character = bleu(translations, references), chrf(translations, references)
     return {

@@ -75,7 +75,7 @@ def search(beam: int) -> dict[str, Any]:
 
 def headwise(engine: str) -> Any:
     def make(folder: Path, beam: int, batched: bool) -> Any:
-        from headwise.load import load
+        from headwise.loading import load
 
         translator = load(folder, engine=engine, search=search(beam))
         print(translator.why, file=sys.stderr)

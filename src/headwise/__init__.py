@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headwise.config import SearchConfig as SearchConfig
     from headwise.config import load_config as load_config
     from headwise.errors import HeadwiseError as HeadwiseError
-    from headwise.load import load as load
+    from headwise.loading import load as load
     from headwise.model.capture import capture as capture
     from headwise.model.transformer import Transformer as Transformer
     from headwise.search.beam import beam as beam
@@ -40,7 +40,7 @@ _HOMES = {
     "capture": "headwise.model.capture",
     "describe": "headwise.architecture",
     "greedy": "headwise.search.greedy",
-    "load": "headwise.load",
+    "load": "headwise.loading",
     "load_config": "headwise.config",
 }
 __all__ = sorted(_HOMES)

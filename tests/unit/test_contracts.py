@@ -20,7 +20,7 @@ LAYERS = [  # lowest first; siblings on one line never import each other
     {"bundle", "data"},
     {"engine"},
     {"translator"},
-    {"load"},
+    {"loading"},
     {"evaluate"},
     {"train", "explain", "interchange"},
     {"serve", "reproduce", "compress"},

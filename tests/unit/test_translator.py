@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headwise.errors import ConfigError, InputError
-from headwise.load import load
+from headwise.loading import load
 from headwise.text.loops import loops
 from headwise.translator import align
 

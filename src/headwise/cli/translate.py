@@ -129,7 +129,7 @@ def load(
     """The translator of a model folder, its search changed by `--set`."""
     from headwise.config import parse_override
     from headwise.errors import ConfigError, InputError
-    from headwise.load import load as load_model
+    from headwise.loading import load as load_model
 
     if model is None:
         raise InputError("name a model with --model DIR")

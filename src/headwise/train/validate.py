@@ -59,7 +59,8 @@ def validate(
     if not pairs:
         return Validation(total / n_tokens, (), ())
     sources, references = zip(*pairs, strict=True)
-    translations = Translator(tokenizer, TorchEngine(model), search).translate(sources)
+    found = Translator(tokenizer, TorchEngine(model), search).translate(sources)
+    translations = [one.text for one in found]
     scores = bleu(translations, references), chrf(translations, references)
     shown = list(zip(sources, references, translations, strict=True))[:: max(1, len(pairs) // N_SAMPLES)][:N_SAMPLES]
     return Validation(total / n_tokens, scores, tuple(shown))
