@@ -103,6 +103,11 @@ def ctranslate2_with(folder: Path, beam: int, options: dict[str, Any], batch: di
 
 
 def best(folder: Path, beam: int, batched: bool) -> Any:
+    """As it was found to be fastest."""
+    return ctranslate2_with(folder, beam, *json.loads(os.environ["BEST"])[f"{folder.parent.name}/{beam}/{batched}"])
+
+
+def tune(folder: Path, beam: int, batched: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     """Whatever is fastest of types, workers, threads and sizes of batches, tried on a part of the sentences."""
     import ctranslate2
 
@@ -121,14 +126,13 @@ def best(folder: Path, beam: int, batched: bool) -> Any:
                 translate(sentences[:20])
                 began = time.perf_counter()
                 if batched:
-                    translate(sentences[:400])
+                    translate(sentences)
                 else:
-                    for sentence in sentences[:15]:
+                    for sentence in sentences[:30]:
                         translate([sentence])
                 trials.append((time.perf_counter() - began, kind, layout, size))
     _, kind, layout, size = min(trials, key=lambda trial: trial[0])
-    print(f"best: {kind}, {layout}, {size}", file=sys.stderr)
-    return ctranslate2_with(folder, beam, {"compute_type": kind, **layout}, size)
+    return {"compute_type": kind, **layout}, size
 
 
 def default(folder: Path, beam: int, batched: bool, kind: str) -> Any:
@@ -238,12 +242,18 @@ def main(models: dict[str, str], rounds: int) -> None:
         for preset, folder in folders.items():
             write_model(Bundle.read(folder), Path(scratch) / preset)
             os.environ["CTRANSLATE2_" + folder.resolve().parent.name] = str(Path(scratch) / preset)
+        tuned = {
+            f"{folder.resolve().parent.name}/{beam}/{batched}": tune(folder.resolve(), beam, batched)
+            for folder in folders.values()
+            for beam, batched in WORKLOADS.values()
+        }
+        os.environ["BEST"] = json.dumps(tuned)
         for preset, folder in folders.items():
             contestants = [f"{name}/{preset}/{workload}" for workload in WORKLOADS for name in names]
             found |= alternate(__file__, contestants, rounds)
             for name, seconds in first_translation(folder, 5).items():
                 found[f"first translation, {name}/{preset}"] = {"seconds": seconds}
-    report(__file__, found, {"rounds": rounds, "sentences": 1000, "one by one": N_SINGLE})
+    report(__file__, found, {"rounds": rounds, "sentences": 1000, "one by one": N_SINGLE, "best": tuned})
     for preset in models:
         for workload in WORKLOADS:
             speed = {}

@@ -40,7 +40,7 @@ def load(
         raise BundleError(f"{folder} has no tokenizer, so it cannot translate text")
     wanted = check(SearchConfig, bundle.config.search.model_dump() | dict(search or {}), where="in search")
     opened = open_engine(folder, bundle, wanted, threads or len(os.sched_getaffinity(0)), engine, compute_type)
-    language = bundle.config.data.source_lang
-    translator = Translator(Tokenizer.from_text(bundle.tokenizer), opened.engine, wanted, language)
+    languages = bundle.config.data.source_lang, bundle.config.data.target_lang
+    translator = Translator(Tokenizer.from_text(bundle.tokenizer), opened.engine, wanted, languages)
     translator.why = opened.why
     return translator

@@ -7,7 +7,9 @@ from typing import Any, Protocol, overload
 import numpy as np
 
 from headwise.config import SearchConfig
+from headwise.errors import InputError
 from headwise.search.hypothesis import Hypothesis
+from headwise.text.languages import find_language
 from headwise.text.loops import cut, loops
 from headwise.text.sentences import Part, split
 from headwise.text.special import EOS_ID
@@ -36,17 +38,36 @@ class Engine(Protocol):
 class Translator:
     """A tokenizer and an engine."""
 
-    def __init__(self, tokenizer: Tokenizer, engine: Engine, search: SearchConfig, language: str = "en") -> None:
-        self.tokenizer, self.engine, self.search, self.language = tokenizer, engine, search, language
+    def __init__(
+        self, tokenizer: Tokenizer, engine: Engine, search: SearchConfig, languages: tuple[str, str] = ("und", "und")
+    ) -> None:
+        self.tokenizer, self.engine, self.search = tokenizer, engine, search
+        self.languages = languages  # of source and target
         self.why = ""  # which engine it is, and why
 
     @overload
     def translate(
-        self, text: str, *, n_best: int = ..., details: bool = ..., to: str | None = ..., first: int = ...
+        self,
+        text: str,
+        *,
+        n_best: int = ...,
+        details: bool = ...,
+        to: str | None = ...,
+        source_lang: str | None = ...,
+        prefix: str = ...,
+        first: int = ...,
     ) -> Translation: ...
     @overload
     def translate(
-        self, text: Sequence[str], *, n_best: int = ..., details: bool = ..., to: str | None = ..., first: int = ...
+        self,
+        text: Sequence[str],
+        *,
+        n_best: int = ...,
+        details: bool = ...,
+        to: str | None = ...,
+        source_lang: str | None = ...,
+        prefix: str = ...,
+        first: int = ...,
     ) -> list[Translation]: ...
 
     def translate(
@@ -56,20 +77,29 @@ class Translator:
         n_best: int = 1,
         details: bool = False,
         to: str | None = None,
+        source_lang: str | None = None,
+        prefix: str = "",
         first: int = 0,
     ) -> Translation | list[Translation]:
         """The translation of a text, or of each of several; one without a word in it comes back as it is.
 
-        n_best   how many alternatives are wanted, the best one included; at most the width of the beam
-        details  also give pieces with their log probabilities, and which word comes from which
-        to       the target language, for a model that knows several
-        first    the number of the first text, by which sampling draws
+        n_best       how many alternatives are wanted, the best one included; at most the width of the beam
+        details      also give pieces with their log probabilities, and which word comes from which
+        to           the target language, by code or English name; needed by a model that knows several
+        source_lang  the source language, by which a long text is split into sentences
+        prefix       what each translation begins with
+        first        the number of the first text, by which sampling draws
         """
+        to, source_lang = self._target(to), self._source(source_lang)
         texts = [text] if isinstance(text, str) else text
-        whole = [self._split(one, to) for one in texts]
-        parts = [part for one in whole for part in one if part.text]
-        numbers = [first + i for i, one in enumerate(whole) for part in one if part.text]
-        found = iter(self._parts([part.text for part in parts], numbers, n_best, details, to))
+        whole = [self._split(one, source_lang, to) for one in texts]
+        parts, numbers, prefixes = [], [], []
+        for i, one in enumerate(whole, start=first):
+            for k, part in enumerate(part for part in one if part.text):
+                parts.append(part.text)
+                numbers.append(i + (k << PART_BITS))
+                prefixes.append(prefix if k == 0 else "")
+        found = iter(self._parts(parts, numbers, prefixes if prefix else [], n_best, details, to))
         translations = []
         for one, source in zip(whole, texts, strict=True):
             done = [next(found) if part.text else Translation("", "") for part in one]
@@ -78,9 +108,22 @@ class Translator:
 
     def score(self, sources: Sequence[str], targets: Sequence[str], to: str | None = None) -> list[list[float]]:
         """The log probability of every piece of each target given its source, that of its end last."""
-        return self.engine.score(self.tokenizer.encode_source(sources, to), self.tokenizer.encode_target(targets))
+        ids = self.tokenizer.encode_source(sources, self._target(to)), self.tokenizer.encode_target(targets)
+        return self.engine.score(*ids)
 
-    def _split(self, text: str, to: str | None) -> list[Part]:
+    def _target(self, asked: str | None) -> str | None:
+        """The language whose tag the source gets; None for a model of one direction."""
+        several = self.tokenizer.languages
+        if asked is None and several:
+            raise InputError(f"this model knows several target languages; ask for one: {', '.join(several)}")
+        found = None if asked is None else find_language(asked, several or self.languages[1:], "target")
+        return found if several else None
+
+    def _source(self, asked: str | None) -> str:
+        known = [self.languages[0], *self.tokenizer.languages]
+        return known[0] if asked is None else find_language(asked, known, "source")
+
+    def _split(self, text: str, source_lang: str, to: str | None) -> list[Part]:
         """The text as one part, or a longer one as sentences."""
         core = text.strip()
         limit = self.search.split_pieces
@@ -91,21 +134,28 @@ class Translator:
         if not core or fits(core):
             begin = text.index(core)
             return [Part(text[:begin], core, text[begin + len(core) :])]
-        return split(text, self.language, fits)
+        return split(text, source_lang, fits)
 
     def _parts(
-        self, texts: list[str], numbers: list[int], n_best: int, details: bool, to: str | None
+        self, texts: list[str], numbers: list[int], prefixes: list[str], n_best: int, details: bool, to: str | None
     ) -> list[Translation]:
         """Each of them translated as a whole."""
         sources = self.tokenizer.encode_source(texts, to)  # text/    str -> ids
-        found = self.engine.generate(
-            sources, self.search, numbers=numbers
-        )  # engine/  model.encode, search over model.step
+        begin = self._prefixes(prefixes, sources)
+        found = self.engine.generate(sources, self.search, begin, numbers)  # engine/  encode, then search by step
         chosen = [[self._told(text, h) for h in hypotheses] for text, hypotheses in zip(texts, found, strict=True)]
-        best, ids = self._guarded(texts, sources, found, chosen)
+        best, ids = self._guarded(texts, sources, begin, found, chosen)
         if details:
             best = self._detailed(best, sources, ids)
         return [replace(one, alternatives=tuple(others[1:n_best])) for one, others in zip(best, chosen, strict=True)]
+
+    def _prefixes(self, prefixes: list[str], sources: list[list[int]]) -> list[list[int]]:
+        """Their ids; none may fill all of the output that its source allows."""
+        found = [ids[:-1] for ids in self.tokenizer.encode_target(prefixes)]
+        for text, ids, source in zip(prefixes, found, sources, strict=False):
+            if len(ids) >= len(source) + self.search.extra_pieces:
+                raise InputError(f"the prefix {text[:40]!r} is as long as the whole output may be; say less")
+        return found
 
     def _told(self, source: str, h: Hypothesis) -> Translation:
         text = self.tokenizer.decode(h.ids)  # text/    ids -> str
@@ -115,6 +165,7 @@ class Translator:
         self,
         texts: list[str],
         sources: list[list[int]],
+        begin: list[list[int]],
         found: list[list[Hypothesis]],
         chosen: list[list[Translation]],
     ) -> tuple[list[Translation], list[tuple[int, ...]]]:
@@ -131,7 +182,8 @@ class Translator:
                 again.append(i)
         if again:
             careful = self.search.model_copy(update={"beam_size": 1, "no_repeat": NO_REPEAT, "temperature": None})
-            for i, [h] in zip(again, self.engine.generate([sources[i] for i in again], careful), strict=True):
+            prefixes = [begin[i] for i in again] if begin else []
+            for i, [h] in zip(again, self.engine.generate([sources[i] for i in again], careful, prefixes), strict=True):
                 best[i], ids[i] = replace(self._told(texts[i], h), loop="again"), h.ids
                 if loops(best[i].text, texts[i]):
                     best[i] = replace(best[i], text=cut(best[i].text), loop="cut")
@@ -152,6 +204,7 @@ class Translator:
         return detailed
 
 
+PART_BITS = 32  # a text's number has so many, above them stands which part of it is meant
 NO_REPEAT = 3  # pieces in a row that do not come twice when a loop is decoded again
 
 

@@ -10,6 +10,9 @@ Source = Annotated[Path | None, typer.Option(metavar="FILE", help="Source, a sen
 Pairs = Annotated[
     Path | None, typer.Option(metavar="TSV", help="Source and reference in one file; more columns, more references.")
 ]
+Language = Annotated[
+    str | None, typer.Option(metavar="LANG", help="Target language; needed by a model that knows several.")
+]
 Engine = Annotated[str, typer.Option(help="auto, torch or ctranslate2.")]
 Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change a setting of the search.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; else all that may be used.")]
@@ -24,7 +27,7 @@ def evaluate(
         list[Path] | None, typer.Option(metavar="FILE", help="References, line by line; once more for further ones.")
     ] = None,
     pairs: Pairs = None,
-    to: Annotated[str | None, typer.Option(metavar="LANG", help="Language, for a model that knows several.")] = None,
+    to: Language = None,
     engine: Engine = "auto",
     overrides: Overrides = None,
     threads: Threads = None,
@@ -58,7 +61,7 @@ def score(
     src: Source = None,
     tgt: Annotated[Path | None, typer.Option(metavar="FILE", help="Targets, line by line.")] = None,
     pairs: Pairs = None,
-    to: Annotated[str | None, typer.Option(metavar="LANG", help="Language, for a model that knows several.")] = None,
+    to: Language = None,
     engine: Engine = "auto",
     threads: Threads = None,
     as_json: AsJson = False,

@@ -24,7 +24,13 @@ def translate(
     n_best: Annotated[int, typer.Option(min=0, metavar="N", help="Print N translations a line, with scores.")] = 0,
     alignments: Annotated[bool, typer.Option("--alignments", help="Add which word comes from which.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a line.")] = False,
-    to: Annotated[str | None, typer.Option(metavar="LANG", help="Language, for a model that knows several.")] = None,
+    source_lang: Annotated[
+        str | None, typer.Option("--from", metavar="LANG", help="Source language, a code or an English name.")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option(metavar="LANG", help="Target language; needed by a model that knows several.")
+    ] = None,
+    prefix: Annotated[str, typer.Option(metavar="TEXT", help="What each translation begins with.")] = "",
     engine: Annotated[str, typer.Option(help="auto, torch or ctranslate2.")] = "auto",
     compute_type: Annotated[str, typer.Option(help="Of ctranslate2: auto, float32, int8 or bfloat16.")] = "auto",
     overrides: Annotated[
@@ -44,13 +50,22 @@ def translate(
         raise InputError("--resume needs --input and --output")
     if as_json and n_best:
         raise InputError("--json gives all alternatives anyway; leave --n-best out")
+    if prefix and engine == "auto":
+        engine = "torch"  # the other one has no prefix in a beam
     translator = load(model, overrides or [], threads, engine, compute_type)
     if debug:
         print(f"engine {translator.why}", file=sys.stderr)
 
+    options = {
+        "n_best": translator.search.beam_size if as_json else max(1, n_best),
+        "details": alignments or as_json,
+        "to": to,
+        "source_lang": source_lang,
+        "prefix": prefix,
+    }
+
     def work(done: int, texts: list[str]) -> "Iterator[list[str]]":
-        wanted = translator.search.beam_size if as_json else max(1, n_best)
-        found = translator.translate(texts, n_best=wanted, details=alignments or as_json, to=to, first=done)
+        found = translator.translate(texts, **options, first=done)
         for number, one in enumerate(found, start=done):
             yield list(lines_of(one, number, n_best, alignments, as_json))
 
@@ -58,7 +73,8 @@ def translate(
         for lines in work(0, [text]):
             print(*lines, sep="\n")
     elif input_file or output:
-        _files(input_file, output, resume, translator, model or "", work, bool(n_best))
+        form = str([options, n_best, alignments, as_json])
+        _files(input_file, output, resume, translator, model or "", form, work, grouped=bool(n_best))
     else:
         from headwise.cli.lines import stdin, stream
 
@@ -89,6 +105,7 @@ def _files(
     resume: bool,
     translator: "Translator",
     model: str,
+    form: str,
     work: "Work",
     grouped: bool,
 ) -> None:
@@ -104,8 +121,12 @@ def _files(
 
     made_from = {}
     if source and output:
-        search = translator.search.model_dump_json()
-        made_from = {"input": sha256(source), "model": sha256(find_model(model) / MANIFEST), "search": search}
+        made_from = {
+            "input": sha256(source),
+            "model": sha256(find_model(model) / MANIFEST),
+            "search": translator.search.model_dump_json(),
+            "choice of options": form,
+        }
     try:
         reading = source.open("rb") if source else stdin()
     except OSError as error:

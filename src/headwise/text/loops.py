@@ -11,7 +11,7 @@ LONGEST = 12  # words that are looked for as one repeated phrase
 
 def loops(text: str, source: str = "") -> bool:
     """Whether a text repeats itself, unless its source does so too and is not much shorter."""
-    return _repeats(text) and not (_repeats(source) and len(text) <= 2 * len(source) + 20)
+    return repeats(text) and not (repeats(source) and len(text) <= 2 * len(source) + 20)
 
 
 def cut(text: str) -> str:
@@ -24,12 +24,13 @@ def cut(text: str) -> str:
         n, times = _run(words, i)
         kept += spaced[i : i + n]
         i += n * times
-    while kept and _repeats("".join(kept)):
+    while kept and repeats("".join(kept)):
         kept = kept[: len(kept) // 2]
     return "".join(kept).rstrip()
 
 
-def _repeats(text: str) -> bool:
+def repeats(text: str) -> bool:
+    """Whether it compresses too well, or four words in a row come five times."""
     raw = text.encode("utf-8", "replace")
     if len(raw) > RATIO * len(zlib.compress(raw)):
         return True
