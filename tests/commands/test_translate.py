@@ -105,7 +105,7 @@ def test_nothing_is_overwritten_and_what_differs_is_named(babbler, inside, tmp_p
     assert inside(*arguments, "--resume")[::2] == (2, said)
     (tmp_path / ".out.txt.unfinished").write_text('{"input": "0"}')
     assert inside(*arguments)[::2] == (2, "error: out.txt is there already; add --resume to go on, or move it away\n")
-    said = "error: out.txt was begun with another input and model and search; choose another name\n"
+    said = "error: out.txt was begun with another input and model and search and choice of options; choose another name\n"
     assert inside(*arguments, "--resume")[::2] == (2, said)
     assert (tmp_path / "out.txt").read_text() == "mine\n"
 
@@ -117,13 +117,23 @@ def test_nothing_is_overwritten_and_what_differs_is_named(babbler, inside, tmp_p
         (["--resume"], "--resume needs --input and --output"),
         (["--input", "missing.txt"], "cannot read missing.txt: No such file or directory"),
         (["text", "--json", "--n-best", "2"], "--json gives all alternatives anyway; leave --n-best out"),
-        (["text", "--to", "fr"], "this model cannot be asked for 'fr'; it knows none: it has one direction"),
+        (["text", "--to", "fr"], "this model has no target language 'fr'; it knows und"),
+        (["text", "--from", "Klingon"], "this model has no source language 'Klingon'; it knows und"),
         (["text", "--engine", "marian"], "there is no engine 'marian'; choose from auto, torch, ctranslate2"),
     ],
 )
 def test_wrong_arguments(babbler, inside, arguments, said):
     code, _, err = inside("translate", "--model", str(babbler), *arguments)
     assert (code, err) == (2, f"error: {said}\n")
+
+
+def test_a_prefix(babbler, inside):
+    pytest.importorskip("torch")
+    code, out, err = inside("translate", "the dog", "--model", str(babbler), "--prefix", "Zwölf", "--debug")
+    assert (code, err) == (0, "engine torch: asked for\n")
+    assert out.startswith("Zwölf")
+    code, _, err = inside("translate", "the dog", "--model", str(babbler), "--prefix", "Zwölf", *FAST)
+    assert (code, err) == (2, "error: the engine ctranslate2 has no prefix in a beam; use --engine torch\n")
 
 
 def test_no_model(inside):

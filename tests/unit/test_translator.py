@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from headwise.config import SearchConfig, TokenizerConfig
 from headwise.errors import ConfigError, InputError
 from headwise.loading import load
 from headwise.text.loops import loops
-from headwise.translator import align
+from headwise.text.tokenizer import Tokenizer
+from headwise.translator import Translator, align
 
 TEXTS = [
     "the quick brown fox",
@@ -89,6 +91,60 @@ def test_nothing_loops_in_the_end(translator):
     for found in translator.translate(texts):
         assert not loops(found.text, found.source)
         assert len(found.text) < 20 * len(found.source) + 500
+
+
+def test_a_prefix_begins_the_first_part_only(babbler):
+    translator = load(babbler, engine="ctranslate2", compute_type="float32", search={"beam_size": 1, "split_pieces": 8})
+    found = translator.translate(["the dog", "The fox jumps. It is lazy.", ""], prefix="ein ")
+    assert found[0].text.startswith("ein ")
+    assert found[1].text.startswith("ein ")
+    assert found[1].n_parts > 1
+    assert found[2].text == ""
+    again = translator.translate("It is lazy.")
+    assert again.text in found[1].text
+    with pytest.raises(InputError, match="the prefix 'x+' is as long as the whole output may be"):
+        translator.translate("the dog", prefix="x" * 60)
+
+
+def test_languages(babbler):
+    translator = load(babbler, engine="ctranslate2", compute_type="float32")
+    translator.languages = ("en", "de")
+    plain = translator.translate("the dog")
+    assert translator.translate("the dog", to="de", source_lang="English") == plain
+    assert translator.translate("the dog", to="german") == plain
+    with pytest.raises(InputError, match=r"no target language 'French'; it knows de \(German\)"):
+        translator.translate("the dog", to="French")
+    with pytest.raises(InputError, match=r"no source language 'de'; it knows en \(English\)"):
+        translator.translate("the dog", source_lang="de")
+
+
+def test_a_model_of_several_languages_is_told_which():
+    tokenizer = Tokenizer.learn(["a b"], ["a b"], TokenizerConfig(vocab_size=270), 1, ["de", "fr"])
+    seen = []
+
+    class Engine:
+        def score(self, sources, targets):
+            seen.append(sources)
+            return []
+
+    translator = Translator(tokenizer, Engine(), SearchConfig())
+    for name in ("fr", "French"):
+        translator.score(["a"], ["b"], to=name)
+    assert seen == [tokenizer.encode_source(["a"], "fr")] * 2
+    with pytest.raises(InputError, match="knows several target languages; ask for one: de, fr"):
+        translator.score(["a"], ["b"])
+    with pytest.raises(InputError, match=r"no target language 'en'; it knows de \(German\), fr \(French\)"):
+        translator.score(["a"], ["b"], to="en")
+
+
+def test_each_part_draws_numbers_of_its_own(babbler):
+    translator = load(babbler, engine="ctranslate2", compute_type="float32", search={"split_pieces": 8})
+    seen = []
+    generate = translator.engine.generate
+    translator.engine.generate = lambda s, search, p=(), n=(): seen.extend(n) or generate(s, search, p, n)
+    translator.translate(["The dog.", "", "The dog. The dog. The dog."], first=5)
+    assert seen[:2] == [5, 7]
+    assert len(set(seen)) == len(seen) > 3
 
 
 def test_settings_of_the_search(babbler):

@@ -1,8 +1,10 @@
 """Which engine: the one asked for, or the fastest installed one that can do it, as measured once for each model."""
 
+import atexit
 import hashlib
 import json
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -93,6 +95,7 @@ def _written(folder: Path, bundle: Bundle) -> Path:
             if (place / "model" / "model.bin").is_file():  # another process was faster
                 return place
             place = Path(tempfile.mkdtemp(prefix="headwise-"))
+            atexit.register(shutil.rmtree, place, ignore_errors=True)
             write_model(bundle, place / "model")
     return place
 

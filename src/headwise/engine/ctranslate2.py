@@ -147,10 +147,10 @@ def _names(pieces: Sequence[int]) -> list[str]:
 
 
 def _by_limit(sources: Sequence[Sequence[int]], search: SearchConfig) -> dict[int, list[int]]:
-    """Sources that may take equally many steps."""
+    """Sources that may take equally many steps, the longest first, so that no worker ends long after the others."""
     groups: dict[int, list[int]] = {}
-    for i, ids in enumerate(sources):
-        groups.setdefault(len(ids) + search.extra_pieces, []).append(i)
+    for i in sorted(range(len(sources)), key=lambda i: -len(sources[i])):
+        groups.setdefault(len(sources[i]) + search.extra_pieces, []).append(i)
     return groups
 
 
