@@ -105,7 +105,9 @@ def test_nothing_is_overwritten_and_what_differs_is_named(babbler, inside, tmp_p
     assert inside(*arguments, "--resume")[::2] == (2, said)
     (tmp_path / ".out.txt.unfinished").write_text('{"input": "0"}')
     assert inside(*arguments)[::2] == (2, "error: out.txt is there already; add --resume to go on, or move it away\n")
-    said = "error: out.txt was begun with another input and model and search and choice of options; choose another name\n"
+    said = (
+        "error: out.txt was begun with another input and model and search and choice of options; choose another name\n"
+    )
     assert inside(*arguments, "--resume")[::2] == (2, said)
     assert (tmp_path / "out.txt").read_text() == "mine\n"
 
