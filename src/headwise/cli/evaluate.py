@@ -14,6 +14,7 @@ Language = Annotated[
     str | None, typer.Option(metavar="LANG", help="Target language; needed by a model that knows several.")
 ]
 Engine = Annotated[str, typer.Option(help="auto, torch or ctranslate2.")]
+Kind = Annotated[str, typer.Option("--compute-type", help="Of ctranslate2: auto, float32, int8 or bfloat16.")]
 Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change a setting of the search.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; else all that may be used.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -29,6 +30,7 @@ def evaluate(
     pairs: Pairs = None,
     to: Language = None,
     engine: Engine = "auto",
+    compute_type: Kind = "float32",
     overrides: Overrides = None,
     threads: Threads = None,
     as_json: AsJson = False,
@@ -41,7 +43,7 @@ def evaluate(
     from headwise.evaluate.scores import bleu, character_errors, chrf, exact, ter, token_errors
 
     sources, references = _columns(src, ref or [], pairs, "--ref")
-    found = load(model, overrides or [], threads, engine).translate(sources, to=to)
+    found = load(model, overrides or [], threads, engine, compute_type).translate(sources, to=to)
     translations = [one.text for one in found]
     metrics = (bleu, chrf, ter, exact, character_errors, token_errors)
     scores = [metric(translations, *references) for metric in metrics]
@@ -63,6 +65,7 @@ def score(
     pairs: Pairs = None,
     to: Language = None,
     engine: Engine = "auto",
+    compute_type: Kind = "float32",
     threads: Threads = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -76,7 +79,7 @@ def score(
 
     sources, [targets, *_] = _columns(src, [tgt] if tgt else [], pairs, "--tgt")
     total = n_pieces = 0.0
-    for number, log_probs in enumerate(load(model, [], threads, engine).score(sources, targets, to=to)):
+    for number, log_probs in enumerate(load(model, [], threads, engine, compute_type).score(sources, targets, to=to)):
         log_prob, n = sum(log_probs), len(log_probs)
         total, n_pieces = total + log_prob, n_pieces + n
         if as_json:
