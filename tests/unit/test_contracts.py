@@ -84,7 +84,7 @@ def test_nothing_is_ever_unpickled():
         assert not any(name.split(".")[0] in ("pickle", "marshal", "shelve", "dill") for name in imports(file)), file
 
 
-PUBLIC = ["Bundle", "HeadwiseError", "ModelConfig", "RunConfig", "SearchConfig", "Task", "Transformer", "beam", "capture", "describe", "greedy", "load_config"]  # fmt: skip
+PUBLIC = ["Bundle", "HeadwiseError", "ModelConfig", "RunConfig", "SearchConfig", "Task", "Transformer", "Translation", "Translator", "beam", "capture", "describe", "greedy", "load", "load_config"]  # fmt: skip
 
 
 def test_public_names():

@@ -119,7 +119,7 @@ def test_languages(babbler):
 
 
 def test_a_model_of_several_languages_is_told_which():
-    tokenizer = Tokenizer.learn(["a b"], ["a b"], TokenizerConfig(vocab_size=270), 1, ["de", "fr"])
+    tokenizer = Tokenizer.learn(["a b"], ["a b"], TokenizerConfig(vocab_size=300), 1, ["de", "fr"])
     seen = []
 
     class Engine:
