@@ -259,8 +259,8 @@ class SearchConfig(Settings):
     )
     min_pieces: int = Field(default=0, ge=0, le=100_000, description="output at least so many pieces")
     no_repeat: int = Field(default=0, ge=0, le=100, description="so many pieces in a row never come twice; 0 lets them")
-    temperature: float | None = Field(
-        default=None, gt=0, le=100, description="sample instead of searching; 1 draws as the model says"
+    temperature: float = Field(
+        default=0.0, ge=0, le=100, description="sample instead of searching; 1 draws as the model says, 0 is off"
     )
     top_k: int = Field(default=0, ge=0, le=MAX_VOCABULARY, description="sample among so many likeliest; 0 is all")
     top_p: float = Field(default=1.0, gt=0, le=1, description="sample among the likeliest of so much probability")

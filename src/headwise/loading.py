@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from headwise.bundle import Bundle, find_model
 from headwise.config import SearchConfig, check
@@ -39,7 +39,8 @@ def load(
     if bundle.tokenizer is None:
         raise BundleError(f"{folder} has no tokenizer, so it cannot translate text")
     wanted = check(SearchConfig, bundle.config.search.model_dump() | dict(search or {}), where="in search")
-    opened = open_engine(folder, bundle, wanted, threads or len(os.sched_getaffinity(0)), engine, compute_type)
+    threads = threads or len(os.sched_getaffinity(0))
+    opened = open_engine(folder, bundle, wanted, threads, cast(EngineName, engine), compute_type)
     languages = bundle.config.data.source_lang, bundle.config.data.target_lang
     translator = Translator(Tokenizer.from_text(bundle.tokenizer), opened.engine, wanted, languages)
     translator.why = opened.why

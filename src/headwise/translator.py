@@ -45,8 +45,8 @@ class Translator:
         self.languages = languages  # of source and target
         self.why = ""  # which engine it is, and why
 
-    @overload
-    def translate(
+    @overload  # a str is a sequence of str too; this one comes first
+    def translate(  # type: ignore[overload-overlap]
         self,
         text: str,
         *,
@@ -181,7 +181,7 @@ class Translator:
             else:
                 again.append(i)
         if again:
-            careful = self.search.model_copy(update={"beam_size": 1, "no_repeat": NO_REPEAT, "temperature": None})
+            careful = self.search.model_copy(update={"beam_size": 1, "no_repeat": NO_REPEAT, "temperature": 0.0})
             prefixes = [begin[i] for i in again] if begin else []
             for i, [h] in zip(again, self.engine.generate([sources[i] for i in again], careful, prefixes), strict=True):
                 best[i], ids[i] = replace(self._told(texts[i], h), loop="again"), h.ids

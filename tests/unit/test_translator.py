@@ -102,7 +102,7 @@ def test_a_prefix_begins_the_first_part_only(babbler):
     assert found[2].text == ""
     again = translator.translate("It is lazy.")
     assert again.text in found[1].text
-    with pytest.raises(InputError, match="the prefix 'x+' is as long as the whole output may be"):
+    with pytest.raises(InputError, match=r"the prefix 'x+' is as long as the whole output may be"):
         translator.translate("the dog", prefix="x" * 60)
 
 

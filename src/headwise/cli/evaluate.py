@@ -42,11 +42,11 @@ def evaluate(
     from headwise.cli.translate import load
     from headwise.evaluate.scores import bleu, character_errors, chrf, exact, ter, token_errors
 
-    sources, references = _columns(src, ref or [], pairs, "--ref")
+    sources, references, more = _columns(src, ref or [], pairs, "--ref")
     found = load(model, overrides or [], threads, engine, compute_type).translate(sources, to=to)
     translations = [one.text for one in found]
     metrics = (bleu, chrf, ter, exact, character_errors, token_errors)
-    scores = [metric(translations, *references) for metric in metrics]
+    scores = [metric(translations, references, *more) for metric in metrics]
     n_loops = sum(one.loop is not None for one in found)
     if as_json:
         named = {s.name: {"score": s.value, "signature": s.signature} for s in scores}
@@ -77,7 +77,7 @@ def score(
 
     from headwise.cli.translate import load
 
-    sources, [targets, *_] = _columns(src, [tgt] if tgt else [], pairs, "--tgt")
+    sources, targets, _ = _columns(src, [tgt] if tgt else [], pairs, "--tgt")
     total = n_pieces = 0.0
     for number, log_probs in enumerate(load(model, [], threads, engine, compute_type).score(sources, targets, to=to)):
         log_prob, n = sum(log_probs), len(log_probs)
@@ -94,8 +94,8 @@ def score(
 
 def _columns(
     src: Path | None, others: list[Path], pairs: Path | None, flag: str
-) -> tuple[list[str], list[list[str | None]]]:
-    """The sources, and what stands beside them column by column; a line with fewer columns has None there."""
+) -> tuple[list[str], list[str], list[list[str | None]]]:
+    """Sources, what stands beside them, and further columns; a line with fewer columns has None there."""
     from headwise.data.corpus import Corpus, raw_lines
     from headwise.errors import DataError, InputError
 
@@ -103,15 +103,15 @@ def _columns(
         raise InputError(f"give --src and {flag}, or --pairs")
     if pairs is None:
         assert src is not None
-        both = [list(Corpus(src, other).pairs()) for other in others]
-        sources, columns = [source for source, _ in both[0]], [[target for _, target in one] for one in both]
+        rows = [[source, target] for source, target in Corpus(src, others[0]).pairs()]
+        for other in others[1:]:
+            for row, (_, target) in zip(rows, Corpus(src, other).pairs(), strict=True):
+                row.append(target)
     else:
         rows = [Corpus.decode(line, number, pairs).split("\t") for number, line in enumerate(raw_lines(pairs), start=1)]
         if short := [number for number, row in enumerate(rows, start=1) if len(row) < 2]:
             raise DataError(f"{pairs}, line {short[0]}: no tab, so it has no reference")
-        width = max(map(len, rows), default=2)
-        sources = [row[0] for row in rows]
-        columns = [[row[i] if i < len(row) else None for row in rows] for i in range(1, width)]
-    if not sources:
+    if not rows:
         raise DataError(f"{src or pairs} has no lines")
-    return sources, columns
+    more = [[row[i] if i < len(row) else None for row in rows] for i in range(2, max(map(len, rows)))]
+    return [row[0] for row in rows], [row[1] for row in rows], more

@@ -56,16 +56,12 @@ def translate(
     if debug:
         print(f"engine {translator.why}", file=sys.stderr)
 
-    options = {
-        "n_best": translator.search.beam_size if as_json else max(1, n_best),
-        "details": alignments or as_json,
-        "to": to,
-        "source_lang": source_lang,
-        "prefix": prefix,
-    }
+    wanted, details = translator.search.beam_size if as_json else max(1, n_best), alignments or as_json
 
     def work(done: int, texts: list[str]) -> "Iterator[list[str]]":
-        found = translator.translate(texts, **options, first=done)
+        found = translator.translate(
+            texts, n_best=wanted, details=details, to=to, source_lang=source_lang, prefix=prefix, first=done
+        )
         for number, one in enumerate(found, start=done):
             yield list(lines_of(one, number, n_best, alignments, as_json))
 
@@ -73,7 +69,7 @@ def translate(
         for lines in work(0, [text]):
             print(*lines, sep="\n")
     elif input_file or output:
-        form = str([options, n_best, alignments, as_json])
+        form = str([n_best, alignments, as_json, to, source_lang, prefix])
         _files(input_file, output, resume, translator, model or "", form, work, grouped=bool(n_best))
     else:
         from headwise.cli.lines import stdin, stream

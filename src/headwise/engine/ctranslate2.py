@@ -31,7 +31,7 @@ def unsupported(model: ModelConfig, search: SearchConfig, prefixes: bool = False
         reasons.append(f"positions '{model.positions}'")
     if model.n_heads * model.d_k != model.d_model or model.d_v != model.d_k:
         reasons.append("heads whose widths do not add up to d_model")
-    if search.temperature is not None:
+    if search.temperature:
         reasons.append("sampling that is the same in any company")
     if search.length_penalty != "length+eos":
         reasons.append(f"length penalty '{search.length_penalty}'")

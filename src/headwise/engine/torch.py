@@ -12,7 +12,7 @@ from headwise.config import SearchConfig
 from headwise.model.capture import capture
 from headwise.model.transformer import Transformer
 from headwise.search.beam import beam
-from headwise.search.greedy import greedy, likeliest
+from headwise.search.greedy import Choose, greedy, likeliest
 from headwise.search.hypothesis import Hypothesis
 from headwise.search.sample import drawn
 from headwise.search.task import Task
@@ -52,9 +52,9 @@ class TorchEngine:
         for indices in _batches([len(ids) for ids in sources], BATCH_TOKENS // search.beam_size):
             task = self._task([sources[i] for i in indices], [prefixes[i] for i in indices] if prefixes else [], search)
             state = self.model.start(self._tensor([sources[i] for i in indices]))
-            if search.temperature is not None or search.beam_size == 1:
-                choose = likeliest
-                if search.temperature is not None:
+            if search.temperature or search.beam_size == 1:
+                choose: Choose = likeliest
+                if search.temperature:
                     choose = drawn(search, [numbers[i] for i in indices], max(task.max_steps), device)
                 results = [[one] for one in greedy(self.model.step, state, task, search, choose)]
             else:
