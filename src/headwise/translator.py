@@ -2,37 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol, overload
+from typing import overload
 
-import numpy as np
-
+from headwise.alignment import align
 from headwise.config import SearchConfig
+from headwise.engine.contract import Engine
 from headwise.errors import InputError
+from headwise.guard import Candidate, guarded
 from headwise.search.hypothesis import Hypothesis
 from headwise.text.languages import find_language
-from headwise.text.loops import cut, loops
 from headwise.text.sentences import Part, split
 from headwise.text.special import EOS_ID
 from headwise.text.tokenizer import Tokenizer
 from headwise.translation import Piece, Translation, joined
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Ids = Sequence[int]
-
-
-class Engine(Protocol):
-    """Ids to ids."""
-
-    def generate(
-        self, sources: Sequence[Ids], search: SearchConfig, prefixes: Sequence[Ids] = (), numbers: Sequence[int] = ()
-    ) -> list[list[Hypothesis]]:
-        """The hypotheses of each source, best first."""
-
-    def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
-        """The log probability of every piece of each target, its end included."""
-
-    def attention(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Array]:
-        """What each piece of each target, its end left out, looks at: `(T_tgt, T_src)`."""
+PART_BITS = 32  # a text's number has so many, above them stands which part of it is meant
+NO_REPEAT = 3  # pieces in a row that do not come twice when a loop is decoded again
 
 
 class Translator:
@@ -142,12 +127,21 @@ class Translator:
         """Each of them translated as a whole."""
         sources = self.tokenizer.encode_source(texts, to)  # text/    str -> ids
         begin = self._prefixes(prefixes, sources)
+
+        def again(looping: list[int]) -> list[Candidate]:
+            careful = self.search.model_copy(update={"beam_size": 1, "no_repeat": NO_REPEAT, "temperature": 0.0})
+            again = [sources[i] for i in looping], careful, [begin[i] for i in looping] if begin else []
+            found = self.engine.generate(*again)
+            return [self._told(texts[i], best) for i, [best] in zip(looping, found, strict=True)]
+
         found = self.engine.generate(sources, self.search, begin, numbers)  # engine/  encode, then search by step
-        chosen = [[self._told(text, h) for h in hypotheses] for text, hypotheses in zip(texts, found, strict=True)]
-        best, ids = self._guarded(texts, sources, begin, found, chosen)
+        told = [[self._told(text, h) for h in hypotheses] for text, hypotheses in zip(texts, found, strict=True)]
+        chosen = guarded(told, again)
+        best = [candidates[0].translation for candidates in chosen]
         if details:
-            best = self._detailed(best, sources, ids)
-        return [replace(one, alternatives=tuple(others[1:n_best])) for one, others in zip(best, chosen, strict=True)]
+            best = self._detailed(best, sources, [candidates[0].ids for candidates in chosen])
+        others = [tuple(one.translation for one in candidates[1:n_best]) for candidates in chosen]
+        return [replace(one, alternatives=more) for one, more in zip(best, others, strict=True)]
 
     def _prefixes(self, prefixes: list[str], sources: list[list[int]]) -> list[list[int]]:
         """Their ids; none may fill all of the output that its source allows."""
@@ -157,37 +151,9 @@ class Translator:
                 raise InputError(f"the prefix {text[:40]!r} is as long as the whole output may be; say less")
         return found
 
-    def _told(self, source: str, h: Hypothesis) -> Translation:
+    def _told(self, source: str, h: Hypothesis) -> Candidate:
         text = self.tokenizer.decode(h.ids)  # text/    ids -> str
-        return Translation(source, text, h.score, h.log_prob, complete=h.complete)
-
-    def _guarded(
-        self,
-        texts: list[str],
-        sources: list[list[int]],
-        begin: list[list[int]],
-        found: list[list[Hypothesis]],
-        chosen: list[list[Translation]],
-    ) -> tuple[list[Translation], list[tuple[int, ...]]]:
-        """The best of each that does not loop: an alternative, or one decoded again, or what is left of it when cut."""
-        best, ids = [one[0] for one in chosen], [hypotheses[0].ids for hypotheses in found]
-        again = []
-        for i, (text, candidates) in enumerate(zip(texts, chosen, strict=True)):
-            if not loops(best[i].text, text):
-                continue
-            fair = [k for k, candidate in enumerate(candidates) if not loops(candidate.text, text)]
-            if fair:
-                best[i], ids[i] = replace(candidates[fair[0]], loop="alternative"), found[i][fair[0]].ids
-            else:
-                again.append(i)
-        if again:
-            careful = self.search.model_copy(update={"beam_size": 1, "no_repeat": NO_REPEAT, "temperature": 0.0})
-            prefixes = [begin[i] for i in again] if begin else []
-            for i, [h] in zip(again, self.engine.generate([sources[i] for i in again], careful, prefixes), strict=True):
-                best[i], ids[i] = replace(self._told(texts[i], h), loop="again"), h.ids
-                if loops(best[i].text, texts[i]):
-                    best[i] = replace(best[i], text=cut(best[i].text), loop="cut")
-        return best, ids
+        return Candidate(Translation(source, text, h.score, h.log_prob, complete=h.complete), h.ids)
 
     def _detailed(
         self, best: list[Translation], sources: list[list[int]], ids: list[tuple[int, ...]]
@@ -202,23 +168,3 @@ class Translator:
             words = self.tokenizer.words(source, "source"), self.tokenizer.words(target, "target")
             detailed.append(replace(one, pieces=pieces, alignment=align(attention, *words)))
         return detailed
-
-
-PART_BITS = 32  # a text's number has so many, above them stands which part of it is meant
-NO_REPEAT = 3  # pieces in a row that do not come twice when a loop is decoded again
-
-
-def align(attention: Array, source_words: Sequence[int], target_words: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """For each word of the target, the word of the source that its pieces look at most.
-
-    attention `(T_tgt, T_src)`; the others say to which word each piece belongs, -1 for none.
-    """
-    n_source, n_target = max(source_words, default=-1) + 1, max(target_words, default=-1) + 1
-    if not n_source:
-        return ()
-    total = np.zeros((n_target, n_source))
-    for row, j in zip(attention, target_words, strict=True):
-        for weight, i in zip(row, source_words, strict=True):
-            if i >= 0 and j >= 0:
-                total[j, i] += weight
-    return tuple((int(total[j].argmax()), j) for j in range(n_target) if total[j].any())

@@ -19,6 +19,7 @@ LAYERS = [  # lowest first; siblings on one line never import each other
     {"text", "model", "search"},
     {"bundle", "data"},
     {"engine"},
+    {"guard", "alignment"},
     {"translator"},
     {"loading"},
     {"evaluate"},

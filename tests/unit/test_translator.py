@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from headwise.alignment import align
 from headwise.config import SearchConfig, TokenizerConfig
 from headwise.errors import ConfigError, InputError
 from headwise.loading import load
 from headwise.text.loops import loops
 from headwise.text.tokenizer import Tokenizer
-from headwise.translator import Translator, align
+from headwise.translator import Translator
 
 TEXTS = [
     "the quick brown fox",

@@ -9,6 +9,7 @@ import ctranslate2
 import numpy as np
 
 from headwise.config import ModelConfig, SearchConfig
+from headwise.engine.contract import Array, Ids
 from headwise.engine.convert import TABLE_ROWS
 from headwise.errors import InputError
 from headwise.search.hypothesis import Hypothesis
@@ -17,7 +18,6 @@ ComputeType = Literal["float32", "int8", "bfloat16"]
 TYPES: list[ComputeType] = [
     kind for kind in get_args(ComputeType) if kind in ctranslate2.get_supported_compute_types("cpu")
 ]
-Array = np.ndarray[Any, np.dtype[Any]]
 BATCH_TOKENS = 2048  # source pieces decoded at once by a worker
 
 
@@ -59,9 +59,9 @@ class CTranslate2Engine:
 
     def generate(
         self,
-        sources: Sequence[Sequence[int]],
+        sources: Sequence[Ids],
         search: SearchConfig,
-        prefixes: Sequence[Sequence[int]] = (),
+        prefixes: Sequence[Ids] = (),
         numbers: Sequence[int] = (),
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each source, best first; `prefixes` are what they begin with, if there are any."""
@@ -99,7 +99,7 @@ class CTranslate2Engine:
         return found
 
     def _rescored(
-        self, sources: Sequence[Sequence[int]], found: list[list[Hypothesis]], search: SearchConfig
+        self, sources: Sequence[Ids], found: list[list[Hypothesis]], search: SearchConfig
     ) -> list[list[Hypothesis]]:
         """The same hypotheses with the log probabilities that the model gives them."""
         pairs = [(source, h) for source, hypotheses in zip(sources, found, strict=True) for h in hypotheses]
@@ -110,7 +110,7 @@ class CTranslate2Engine:
             rescored.append([_told(h, p, search) for h, p in zip(hypotheses, log_probs, strict=True)])
         return rescored
 
-    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+    def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
         """The log probability of every piece of each target, its end included, given its source."""
         without_end = [target[:-1] for target in targets]  # CTranslate2 adds it
         results = self.translator.score_batch(
@@ -122,7 +122,7 @@ class CTranslate2Engine:
         )
         return [list(result.log_probs) for result in results]
 
-    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Array]:
+    def attention(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Array]:
         """What each piece, the end left out, looks at, `(T_tgt, T_src)`: the mean of the second-last layer's heads."""
         results = self.translator.translate_batch(
             [_names(source) for source in sources],
@@ -146,7 +146,7 @@ def _names(pieces: Sequence[int]) -> list[str]:
     return [str(piece) for piece in pieces]
 
 
-def _by_limit(sources: Sequence[Sequence[int]], search: SearchConfig) -> dict[int, list[int]]:
+def _by_limit(sources: Sequence[Ids], search: SearchConfig) -> dict[int, list[int]]:
     """Sources that may take equally many steps, the longest first, so that no worker ends long after the others."""
     groups: dict[int, list[int]] = {}
     for i in sorted(range(len(sources)), key=lambda i: -len(sources[i])):

@@ -1,7 +1,6 @@
 """The reference engine: the model of the paper and the searches of this package, on torch."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -9,6 +8,7 @@ from torch import Tensor
 
 from headwise.bundle import Bundle
 from headwise.config import SearchConfig
+from headwise.engine.contract import Array, Ids
 from headwise.model.capture import capture
 from headwise.model.transformer import Transformer
 from headwise.search.beam import beam
@@ -17,7 +17,6 @@ from headwise.search.hypothesis import Hypothesis
 from headwise.search.sample import drawn
 from headwise.search.task import Task
 
-Array = np.ndarray[Any, np.dtype[Any]]
 BATCH_TOKENS = 4096  # source pieces decoded at once, times the beam
 
 
@@ -36,9 +35,9 @@ class TorchEngine:
     @torch.inference_mode()
     def generate(
         self,
-        sources: Sequence[Sequence[int]],
+        sources: Sequence[Ids],
         search: SearchConfig,
-        prefixes: Sequence[Sequence[int]] = (),
+        prefixes: Sequence[Ids] = (),
         numbers: Sequence[int] = (),
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each source, best first; sources of a like length are decoded together.
@@ -64,7 +63,7 @@ class TorchEngine:
         return found
 
     @torch.inference_mode()
-    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+    def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
         """The log probability of every piece of each target, its end included, given its source."""
         found: list[list[float]] = [[] for _ in sources]
         for indices, src, tgt in self._pairs(sources, targets):
@@ -75,7 +74,7 @@ class TorchEngine:
         return found
 
     @torch.inference_mode()
-    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Array]:
+    def attention(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Array]:
         """What each piece, the end left out, looks at, `(T_tgt, T_src)`: the mean of the second-last layer's heads."""
         found: list[Array] = [np.empty(0)] * len(sources)
         for indices, src, tgt in self._pairs(sources, targets):
@@ -86,9 +85,7 @@ class TorchEngine:
                 found[i] = weights[row, : len(targets[i]), : len(sources[i])]
         return found
 
-    def _pairs(
-        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-    ) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+    def _pairs(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
         """Batches of pairs, padded: which ones they are, the sources and the targets."""
         self.model.eval()
         lengths = [max(len(src), len(tgt)) for src, tgt in zip(sources, targets, strict=True)]
@@ -99,7 +96,7 @@ class TorchEngine:
         """What the decoder is fed to say `tgt`."""
         return torch.cat((torch.full_like(tgt[:, :1], self.model.config.bos_id), tgt[:, :-1]), dim=1)
 
-    def _tensor(self, texts: Sequence[Sequence[int]]) -> Tensor:
+    def _tensor(self, texts: Sequence[Ids]) -> Tensor:
         longest = max(map(len, texts))
         rows = [[*ids, *[self.model.config.pad_id] * (longest - len(ids))] for ids in texts]
         return torch.tensor(rows, device=self.model.embedding.weight.device)

@@ -1,0 +1,47 @@
+"""The loop guard: a translation that repeats itself although its source does not is replaced."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from headwise.text.loops import cut, loops
+from headwise.translation import Translation
+
+
+class Candidate(NamedTuple):
+    """A translation and the ids that it was made of."""
+
+    translation: Translation
+    ids: tuple[int, ...]
+
+    @property
+    def loops(self) -> bool:
+        return loops(self.translation.text, self.translation.source)
+
+    def mended(self, way: str) -> "Candidate":
+        return self._replace(translation=replace(self.translation, loop=way))
+
+
+def guarded(found: list[list[Candidate]], again: Callable[[list[int]], list[Candidate]]) -> list[list[Candidate]]:
+    """Candidates of each text, best first, with one that does not loop in front.
+
+    That is the best alternative that does not; where all of them do, what `again` decodes for those texts, without
+    repeats; and where that does too, what is left of it when it is cut.
+    """
+    guarded, looping = [], []
+    for i, candidates in enumerate(found):
+        fair = next((k for k, one in enumerate(candidates) if not one.loops), None)
+        if fair is None:
+            looping.append(i)
+        guarded.append(_to_front(candidates, fair) if fair else candidates)
+    for i, one in zip(looping, again(looping) if looping else [], strict=True):
+        best = one.mended("again")
+        if best.loops:
+            shorter = replace(best.translation, text=cut(best.translation.text), loop="cut")
+            best = best._replace(translation=shorter)
+        guarded[i] = [best, *found[i][1:]]
+    return guarded
+
+
+def _to_front(candidates: list[Candidate], k: int) -> list[Candidate]:
+    return [candidates[k].mended("alternative"), *candidates[:k], *candidates[k + 1 :]]
