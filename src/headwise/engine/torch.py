@@ -1,6 +1,8 @@
 """The reference engine: the model of the paper and the searches of this package, on torch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -10,21 +12,26 @@ from headwise.bundle import Bundle
 from headwise.config import SearchConfig
 from headwise.engine.contract import Array, Ids
 from headwise.model.capture import capture
+from headwise.model.packed import PackedStep, packs
+from headwise.model.state import DecoderState
 from headwise.model.transformer import Transformer
 from headwise.search.beam import beam
 from headwise.search.greedy import Choose, greedy, likeliest
 from headwise.search.hypothesis import Hypothesis
 from headwise.search.sample import drawn
-from headwise.search.task import Task
+from headwise.search.task import Step, Task
 
-BATCH_TOKENS = 4096  # source pieces decoded at once, times the beam
+T = TypeVar("T")
+
+BATCH_TOKENS = 2048  # source pieces decoded at once, times the beam
 
 
 class TorchEngine:
     """Generates from a model as it is at that moment."""
 
     def __init__(self, model: Transformer) -> None:
-        self.model = model
+        self.model, self.parameters = model, list(model.parameters())
+        self.packed: tuple[list[int], PackedStep] | None = None  # with which versions of the parameters, and the step
 
     @classmethod
     def of(cls, bundle: Bundle, threads: int) -> "TorchEngine":
@@ -32,7 +39,6 @@ class TorchEngine:
         torch.set_num_threads(threads)
         return cls(Transformer.from_arrays(bundle.config.model, bundle.weights))
 
-    @torch.inference_mode()
     def generate(
         self,
         sources: Sequence[Ids],
@@ -44,23 +50,51 @@ class TorchEngine:
 
         `prefixes` are what they begin with, if there are any; sampling draws by `numbers`, or else by their places.
         """
-        device = self.model.embedding.weight.device
         numbers = numbers or range(len(sources))
-        self.model.eval()
-        found: list[list[Hypothesis]] = [[] for _ in sources]
-        for indices in _batches([len(ids) for ids in sources], BATCH_TOKENS // search.beam_size):
+        step = self._step()
+
+        @torch.inference_mode()
+        def decode(indices: list[int]) -> list[list[Hypothesis]]:
             task = self._task([sources[i] for i in indices], [prefixes[i] for i in indices] if prefixes else [], search)
             state = self.model.start(self._tensor([sources[i] for i in indices]))
-            if search.temperature or search.beam_size == 1:
-                choose: Choose = likeliest
-                if search.temperature:
-                    choose = drawn(search, [numbers[i] for i in indices], max(task.max_steps), device)
-                results = [[one] for one in greedy(self.model.step, state, task, search, choose)]
-            else:
-                results = beam(self.model.step, state, task, search)
+            if search.beam_size > 1 and not search.temperature:
+                return beam(step, state, task, search)
+            choose: Choose = likeliest
+            if search.temperature:
+                choose = drawn(search, [numbers[i] for i in indices], max(task.max_steps), task.device)
+            return [[one] for one in greedy(step, state, task, search, choose)]
+
+        batches = list(_batches([len(ids) for ids in sources], BATCH_TOKENS // search.beam_size))
+        found: list[list[Hypothesis]] = [[] for _ in sources]
+        for indices, results in zip(batches, self._each(decode, batches), strict=True):
             for i, hypotheses in zip(indices, results, strict=True):
                 found[i] = hypotheses
         return found
+
+    def _step(self) -> Step[DecoderState]:
+        """The model's step as its weights are now."""
+        if self.model.training:
+            self.model.eval()
+        if not packs(self.model):
+            return self.model.step
+        versions = [parameter._version for parameter in self.parameters]
+        if self.packed is None or self.packed[0] != versions:
+            self.packed = versions, PackedStep(self.model)
+        return self.packed[1]
+
+    def _each(self, decode: Callable[[list[int]], T], batches: list[list[int]]) -> list[T]:
+        """Every batch decoded; on a CPU one thread takes one batch, since within a step threads wait for each other."""
+        threads = torch.get_num_threads()
+        if self.model.embedding.weight.device.type != "cpu" or threads == 1:
+            return [decode(batch) for batch in batches]
+        torch.set_num_threads(1)  # of matrix products, which all threads have in common
+        try:
+            if len(batches) == 1:
+                return [decode(batches[0])]
+            with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                return list(pool.map(decode, reversed(batches)))[::-1]  # the longest first, so that all end together
+        finally:
+            torch.set_num_threads(threads)
 
     @torch.inference_mode()
     def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:

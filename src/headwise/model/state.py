@@ -51,8 +51,10 @@ class DecoderState(NamedTuple):
         Sentences may leave (B' < B), hypotheses fan out or narrow (K' != K). Only rows that move are copied.
         """
         n_hypotheses = self.k.size(2) // self.n_sentences
+        chosen = rows.flatten()
+        moved = (chosen != torch.arange(len(chosen), device=rows.device)).nonzero().flatten()
+        state = self._replace(k=self._pick(self.k, chosen, moved), v=self._pick(self.v, chosen, moved))
         sentences = rows[:, 0] // n_hypotheses
-        state = self._replace(k=self._pick(self.k, rows.flatten()), v=self._pick(self.v, rows.flatten()))
         if torch.equal(sentences, torch.arange(self.n_sentences, device=rows.device)):
             return state
         return state._replace(
@@ -61,13 +63,12 @@ class DecoderState(NamedTuple):
             memory_keep=self.memory_keep[sentences],
         )
 
-    def _pick(self, cache: Tensor, rows: Tensor) -> Tensor:
-        n = rows.numel()
+    def _pick(self, cache: Tensor, rows: Tensor, moved: Tensor) -> Tensor:
+        n, filled = rows.numel(), cache[:, : self.n_steps]
         if n > cache.size(2):
             grown = cache.new_empty(*cache.shape[:2], n, *cache.shape[3:])
-            grown[:, : self.n_steps] = cache[:, : self.n_steps, rows]
+            grown[:, : self.n_steps] = filled[:, :, rows]
             return grown
-        moved = (rows != torch.arange(n, device=rows.device)).nonzero().flatten()
         if moved.numel():
-            cache[:, : self.n_steps, moved] = cache[:, : self.n_steps, rows[moved]]  # the right side is a copy
+            filled.index_copy_(2, moved, filled.index_select(2, rows[moved]))  # the right side is a copy
         return cache[:, :, :n]

@@ -122,13 +122,13 @@ class Transformer(nn.Module):
             raise InputError(f"ids must be (sentences, pieces) with at least one piece, not {tuple(src.shape)}")
         keep = padding_keep(src, self.config.pad_id)
         table = self.embedding if self.config.share_embeddings == "three-way" else self.src_embedding
-        x = self._embed(table(src), self.positions["src"](0, src.size(1)))
+        x = self.embed(table(src), self.positions["src"](0, src.size(1)))
         return Memory(self.encoder(x, keep), keep)
 
     def decode(self, memory: Memory, tgt_in: Tensor) -> Tensor:
         """tgt_in `(B, T_tgt)` -> hidden `(B, T_tgt, d_model)`, each position seeing none after it."""
         keep = causal_keep(tgt_in.size(1), tgt_in.device)
-        x = self._embed(self.embedding(tgt_in), self.positions["tgt"](0, tgt_in.size(1)))
+        x = self.embed(self.embedding(tgt_in), self.positions["tgt"](0, tgt_in.size(1)))
         return self.decoder(x, keep, memory)
 
     def project(self, hidden: Tensor) -> Tensor:
@@ -147,11 +147,11 @@ class Transformer(nn.Module):
         """last_ids `(R,)` -> log_probs `(R, V)` of the next piece, and the state after it; the old state is used up."""
         state = state.with_room()
         ids = last_ids.view(state.n_sentences, -1)  # (B, K)
-        x = self._embed(self.embedding(ids), self.positions["tgt"](state.n_steps, 1))
+        x = self.embed(self.embedding(ids), self.positions["tgt"](state.n_steps, 1))
         logits = self.project(self.decoder.step(x, state)).flatten(0, 1)
         return logits.float().log_softmax(dim=-1), state._replace(n_steps=state.n_steps + 1)
 
-    def _embed(self, vectors: Tensor, positions: Tensor) -> Tensor:
+    def embed(self, vectors: Tensor, positions: Tensor) -> Tensor:
         """Embeddings `(B, T, d_model)` times sqrt(d_model), plus positions, then dropout (3.4, 3.5, 5.4)."""
         scale = math.sqrt(self.config.d_model) if self.config.scale_embeddings else 1.0
         return self.dropout(vectors * scale + positions)

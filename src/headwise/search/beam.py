@@ -50,23 +50,31 @@ def beam(step: Step[S], state: S, task: Task, search: SearchConfig) -> list[list
     done = _nothing_finished(len(limit), search.beam_size, task)
     last = torch.full_like(limit, task.bos_id)
     results: list[list[Hypothesis]] = [[] for _ in task.max_steps]
+    any_done = False
 
     while len(going):
         log_probs, state = step(last, state)
         n_before = live.log_prob.size(1)
         allowed = task.allowed(log_probs, live.ids.flatten(0, 1), going.repeat_interleave(n_before))
         grown = grow(live, allowed, 2 * search.beam_size)
-        at_limit = limit[going] == grown.ids.size(2)
+        rows = n_before * torch.arange(len(going), device=task.device)[:, None]  # the first of each sentence
+        t = grown.ids.size(2)
+        if t < min(task.max_steps) and not (any_done and search.stop == "bound") and not _ended(grown, task).any():
+            live = Candidates(*(part[:, : search.beam_size] for part in grown))  # nobody can leave: most steps are such
+            state, last = state.reorder(live.parent + rows), live.ids[:, :, -1].flatten()
+            continue
+        any_done = True
+        at_limit = limit[going] == t
         done = finish(done, grown, at_limit, task.eos_id, search)
         live = keep(grown, task.eos_id, search.beam_size)
         over = at_limit | stop(done, live, limit[going], search)
         for i in over.nonzero().flatten().tolist():
             results[going[i]] = _hypotheses(done, i)
         still = (~over).nonzero().flatten()
-        rows = live.parent + n_before * torch.arange(len(going), device=task.device)[:, None]
+        rows = (live.parent + rows)[still]
         going, done, live = going[still], _rows(done, still), _rows(live, still)
         if len(going):
-            state, last = state.reorder(rows[still]), live.ids[:, :, -1].flatten()
+            state, last = state.reorder(rows), live.ids[:, :, -1].flatten()
     return results
 
 
@@ -91,7 +99,7 @@ def finish(done: Finished, grown: Candidates, at_limit: Tensor, eos_id: int, sea
 
     score = torch.cat((done.score, score.masked_fill(~new, -torch.inf)), dim=1)
     score, best = score.topk(search.beam_size)
-    ids = F.pad(done.ids, (0, 1), value=eos_id)  # (B, K, t)
+    ids = F.pad(done.ids, (0, t - done.ids.size(2)), value=eos_id)  # (B, K, t)
     return Finished(
         ids=_pick(torch.cat((ids, grown.ids), dim=1), best),
         n_pieces=torch.cat((done.n_pieces, n_pieces), dim=1).gather(1, best),
@@ -135,6 +143,10 @@ def _nothing_finished(n_sentences: int, beam_size: int, task: Task) -> Finished:
 def _hypotheses(done: Finished, i: int) -> list[Hypothesis]:
     found = zip(*(part[i].tolist() for part in done[:5]), strict=True)
     return [Hypothesis(tuple(ids[:n]), p, s, c) for ids, n, p, s, c in found if s > -torch.inf]
+
+
+def _ended(grown: Candidates, task: Task) -> Tensor:
+    return grown.ids[:, :, -1] == task.eos_id
 
 
 def _pick(ids: Tensor, chosen: Tensor) -> Tensor:

@@ -24,7 +24,6 @@ def greedy(step: Step[S], state: S, task: Task, search: SearchConfig, choose: Ch
     limit = torch.tensor(task.max_steps, dtype=torch.long, device=task.device)  # (B,)
     ids = torch.full((len(limit), max(task.max_steps, default=0)), task.eos_id, device=task.device)  # (B, T)
     log_prob = torch.zeros_like(limit, dtype=torch.float64)
-    n_pieces = torch.zeros_like(limit)
     going = torch.arange(len(limit), device=task.device)  # the sentences still in the batch
     last = torch.full_like(going, task.bos_id)
 
@@ -33,14 +32,14 @@ def greedy(step: Step[S], state: S, task: Task, search: SearchConfig, choose: Ch
         last = choose(task.allowed(log_probs, ids[going, :t], going), t, going)
         log_prob[going] += log_probs.gather(1, last[:, None])[:, 0]
         ids[going, t] = last
-        ended = last == task.eos_id
-        n_pieces[going] += ~ended
-        over = ended | (limit[going] == t + 1)
-        if over.all():
-            break
+        over = (last == task.eos_id) | (limit[going] == t + 1)
         if over.any():
-            state, going, last = state.reorder((~over).nonzero()), going[~over], last[~over]
+            still = (~over).nonzero()  # (R', 1)
+            if not len(still):
+                break
+            state, going, last = state.reorder(still), going[still[:, 0]], last[still[:, 0]]
 
+    n_pieces = (ids != task.eos_id).sum(dim=1)
     complete = n_pieces < limit
     score = log_prob / length_penalty(search.length_penalty, search.alpha, n_pieces, complete)
     found = zip(ids.tolist(), n_pieces.tolist(), log_prob.tolist(), score.tolist(), complete.tolist(), strict=True)

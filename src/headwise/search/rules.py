@@ -1,19 +1,19 @@
-"""What may come next: each rule takes log probabilities `(R, V)` and gives them back with the forbidden at -inf."""
+"""What may come next: each rule takes log probabilities `(R, V)` and gives them with the forbidden at -inf."""
 
 import torch
 from torch import Tensor
 
 
 def never(log_probs: Tensor, pieces: tuple[int, ...]) -> Tensor:
-    """These pieces are not generated."""
-    if not pieces:
-        return log_probs
-    return log_probs.index_fill(1, torch.tensor(pieces, device=log_probs.device), -torch.inf)
+    """These pieces are not generated; what is given is overwritten, since a copy would be the dearest part of a step."""
+    for piece in pieces:
+        log_probs[:, piece] = -torch.inf
+    return log_probs
 
 
 def at_least(log_probs: Tensor, n_before: int, min_pieces: int, eos_id: int) -> Tensor:
     """No end before `min_pieces` pieces; `n_before` are there already."""
-    return never(log_probs, (eos_id,)) if n_before < min_pieces else log_probs
+    return never(log_probs.clone(), (eos_id,)) if n_before < min_pieces else log_probs
 
 
 def follow(log_probs: Tensor, free: Tensor, wanted: Tensor) -> Tensor:

@@ -65,3 +65,19 @@ def test_prefixes_are_begun_with(engine):
         found = engine.generate(SOURCES, SearchConfig(beam_size=beam_size, extra_pieces=5), prefixes)
         for prefix, hypotheses in zip(prefixes, found, strict=True):
             assert all(h.ids[: len(prefix)] == tuple(prefix) for h in hypotheses)
+
+
+def test_it_follows_the_weights(engine):
+    """What was packed before the model learned something is not used after it."""
+    search = SearchConfig(extra_pieces=5)
+    engine.generate(SOURCES, search)
+    with torch.no_grad():
+        for parameter in engine.model.parameters():
+            parameter.mul_(-1.5)
+    assert engine.generate(SOURCES, search) == TorchEngine(engine.model).generate(SOURCES, search)
+
+
+def test_threads_are_as_before(engine):
+    before = torch.get_num_threads()
+    engine.generate(SOURCES, SearchConfig(extra_pieces=5))
+    assert torch.get_num_threads() == before

@@ -227,7 +227,7 @@ def test_sharing_of_embeddings(make_model):
 
 def test_embeddings_are_scaled_before_positions_are_added(make_model):
     model = make_model()
-    embedded = model._embed(torch.full((1, 1, 14), 0.5), torch.ones(1, 14))
+    embedded = model.embed(torch.full((1, 1, 14), 0.5), torch.ones(1, 14))
     assert embedded.flatten().tolist() == pytest.approx([0.5 * 14**0.5 + 1] * 14)
 
 

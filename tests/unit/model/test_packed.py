@@ -1,0 +1,41 @@
+"""The packed step is the model's own step."""
+
+import pytest
+import torch
+
+from headwise.model.packed import PackedStep, packs
+
+NOISE = 2e-5
+VARIANTS = [
+    {},
+    {"norm": "pre", "activation": "gelu"},
+    {"positions": "learned", "d_v": 6, "output_bias": True},
+    {"share_embeddings": "none", "scale_embeddings": False, "positions": "none"},
+    {"attention": {"decoder": "fused", "cross": "reference"}},
+]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_it_says_what_the_model_says(variant, make_model, batch):
+    """Sentences of unequal lengths; each fans out to three, rows change places, one sentence leaves."""
+    model, (src, _) = make_model(**variant), batch
+    step = PackedStep(model)
+    plan = [
+        torch.arange(5)[:, None].expand(5, 3),
+        torch.tensor([[2, 0, 0], [3, 4, 5], [11, 11, 11], [13, 12, 14]]),
+        torch.arange(12).view(4, 3),
+    ]
+    torch.manual_seed(6)
+    ours, expected = model.start(src), model.start(src)
+    n_rows = 5
+    for rows in plan:
+        last = torch.randint(3, 31, (n_rows,))
+        found, ours = step(last, ours)
+        wanted, expected = model.step(last, expected)
+        torch.testing.assert_close(found, wanted, rtol=0, atol=NOISE)
+        ours, expected, n_rows = ours.reorder(rows), expected.reorder(rows), rows.numel()
+
+
+def test_it_does_not_take_what_it_cannot_do(make_model):
+    assert packs(make_model())
+    assert not packs(make_model(positions="rotary"))
