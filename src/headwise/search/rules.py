@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 def never(log_probs: Tensor, pieces: tuple[int, ...]) -> Tensor:
-    """These pieces are not generated; what is given is overwritten, since a copy would be the dearest part of a step."""
+    """These pieces are not generated; what is given is overwritten, since a copy would cost more than all else here."""
     for piece in pieces:
         log_probs[:, piece] = -torch.inf
     return log_probs
