@@ -1,6 +1,6 @@
 """The fast engine: CTranslate2, without torch."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -72,31 +72,36 @@ class CTranslate2Engine:
             raise InputError(
                 f"{longest} pieces, source or output, are more than the {TABLE_ROWS} that ctranslate2 gets"
             )
-        waiting: dict[int, Any] = {}  # all at once, so that no worker waits for the others
-        for limit, indices in _by_limit(sources, search).items():
-            results = self.translator.translate_batch(
-                [_names(sources[i]) for i in indices],
-                target_prefix=[_names(prefixes[i]) for i in indices] if prefixes else None,
-                beam_size=search.beam_size,
-                num_hypotheses=search.beam_size,
-                length_penalty=search.alpha,
-                max_decoding_length=limit,
-                min_decoding_length=search.min_pieces,
-                no_repeat_ngram_size=search.no_repeat,
-                max_input_length=0,
-                return_scores=True,
-                batch_type="tokens",
-                max_batch_size=BATCH_TOKENS,
-                asynchronous=True,
-            )
-            waiting |= dict(zip(indices, results, strict=True))
-        found = [
-            _hypotheses(waiting[i].result(), len(source) + search.extra_pieces, search)
-            for i, source in enumerate(sources)
-        ]
+        limits = [len(source) + search.extra_pieces for source in sources]
+        found = dict(self._called(range(len(sources)), longest, sources, search, prefixes))
+        # All were given the most that any may have. One that came near its own limit is decoded again with that.
+        late = [i for i in found if any(len(pieces) >= limits[i] - 1 for pieces in found[i].hypotheses)]
+        for limit in {limits[i] for i in late}:
+            found |= self._called([i for i in late if limits[i] == limit], limit, sources, search, prefixes)
+        hypotheses = [_hypotheses(found[i], limit, search) for i, limit in enumerate(limits)]
         if prefixes or search.min_pieces or search.no_repeat:  # CTranslate2 then tells of other probabilities
-            return self._rescored(sources, found, search)
-        return found
+            return self._rescored(sources, hypotheses, search)
+        return hypotheses
+
+    def _called(
+        self, indices: Sequence[int], limit: int, sources: Sequence[Ids], search: SearchConfig, prefixes: Sequence[Ids]
+    ) -> Iterator[tuple[int, Any]]:
+        """What CTranslate2 finds for some of the sources in at most `limit` steps."""
+        results = self.translator.translate_batch(
+            [_names(sources[i]) for i in indices],
+            target_prefix=[_names(prefixes[i]) for i in indices] if prefixes else None,
+            beam_size=search.beam_size,
+            num_hypotheses=search.beam_size,
+            length_penalty=search.alpha,
+            max_decoding_length=limit,
+            min_decoding_length=search.min_pieces,
+            no_repeat_ngram_size=search.no_repeat,
+            max_input_length=0,
+            return_scores=True,
+            batch_type="tokens",
+            max_batch_size=BATCH_TOKENS,
+        )
+        return zip(indices, results, strict=True)
 
     def _rescored(
         self, sources: Sequence[Ids], found: list[list[Hypothesis]], search: SearchConfig
@@ -144,14 +149,6 @@ class CTranslate2Engine:
 def _names(pieces: Sequence[int]) -> list[str]:
     """Pieces are known to CTranslate2 by their numbers, so that no text can be mistaken for a special piece."""
     return [str(piece) for piece in pieces]
-
-
-def _by_limit(sources: Sequence[Ids], search: SearchConfig) -> dict[int, list[int]]:
-    """Sources that may take equally many steps, the longest first, so that no worker ends long after the others."""
-    groups: dict[int, list[int]] = {}
-    for i in sorted(range(len(sources)), key=lambda i: -len(sources[i])):
-        groups.setdefault(len(sources[i]) + search.extra_pieces, []).append(i)
-    return groups
 
 
 def _hypotheses(result: Any, limit: int, search: SearchConfig) -> list[Hypothesis]:
