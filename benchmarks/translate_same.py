@@ -7,7 +7,7 @@ DIR is a model or run folder, trained on Multi30k. On test 2016, in float32 and 
 company  sentences decoded alone beside decoded in batches of 64, by each engine
 engines  torch beside ctranslate2
 loops    1,000 odd inputs (single words, repeated words, question marks, other languages, noise): how many translations
-         repeat themselves, without the guard and with it
+         repeat themselves although their source does not, without the guard and with it
 
 Where two strings differ, both are scored again in float64; a gap of less than 1e-4 is a near-tie. Prints lines `same
 torch 999 of 1000, 1 near-ties`, and every difference.
@@ -111,7 +111,7 @@ def engines(folder: Path, judge: Judge) -> dict[str, Any]:
 
 def loop_hunt(folder: Path) -> dict[str, Any]:
     from headwise.loading import load
-    from headwise.text.loops import repeats
+    from headwise.text.loops import loops, repeats
 
     texts, found = odd_inputs(), {}
     for name, search in (("greedy", {**SEARCH, "beam_size": 1}), ("beam 4", SEARCH)):
@@ -121,9 +121,9 @@ def loop_hunt(folder: Path) -> dict[str, Any]:
         guarded = translator.translate(texts)
         mended = [one.loop for one in guarded if one.loop]
         found[name] = {
-            "before": sum(map(repeats, bare)),
-            "after": sum(repeats(one.text) for one in guarded),
-            "sources that repeat themselves": sum(map(repeats, texts)),
+            "before": sum(map(loops, bare, texts)),
+            "after": sum(loops(one.text, one.source) for one in guarded),
+            "as their source does, before": sum(map(repeats, bare)) - sum(map(loops, bare, texts)),
             "mended": {way: mended.count(way) for way in ("alternative", "again", "cut")},
         }
         print(f"loops {name}: {json.dumps(found[name])}")
