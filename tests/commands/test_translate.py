@@ -42,6 +42,18 @@ def test_a_text(babbler, inside):
     assert err == "engine ctranslate2 float32: asked for\n"
 
 
+def test_a_person_at_a_terminal_gets_an_answer_to_each_line(babbler):
+    ours, theirs = os.openpty()
+    command = [SCRIPT, "translate", "--model", babbler, *FAST]
+    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        for text in (b"the quick brown fox", b"a b c"):
+            os.write(ours, text + b"\n")
+            assert process.stdout.readline().endswith(b"\n")  # before the end of the input
+        os.write(ours, b"\x04")
+        assert process.wait(timeout=60) == 0
+
+
 def test_lines_one_to_one(babbler):
     """Blank lines, a line of 100 kB, characters that break lines elsewhere, no line feed at the end."""
     long = "the quick brown fox jumps over the lazy dog. " * 2_300

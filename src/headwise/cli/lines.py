@@ -22,13 +22,15 @@ Work = Callable[[int, list[str]], Iterable[list[str]]]
 def stream(source: BinaryIO, sink: BinaryIO, name: Path, work: Work, n_there: int = 0) -> Iterator[int]:
     """Work off the lines of `source`, and say after each block how many are done; the first `n_there` are in the sink.
 
-    Blocks begin where they would have begun without an interruption, so that the same texts are decoded together.
+    Blocks begin where they would have begun without an interruption, so that the same texts are decoded together. A
+    person at a terminal gets an answer to each line.
     """
-    lines = enumerate(source, start=1)  # binary: only a line feed ends a line
-    done = n_there // BLOCK * BLOCK
+    block_size = 1 if source.isatty() else BLOCK
+    lines = enumerate(iter(source.readline, b""), start=1)  # binary: only a line feed ends a line
+    done = n_there // block_size * block_size
     for _ in itertools.islice(lines, done):
         pass
-    while block := list(itertools.islice(lines, BLOCK)):
+    while block := list(itertools.islice(lines, block_size)):
         texts = [Corpus.decode(line.removesuffix(b"\n"), number, name) for number, line in block]
         for number, outputs in enumerate(work(done, texts), start=done):
             if number >= n_there:
