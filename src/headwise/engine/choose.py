@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 EngineName = Literal["auto", "torch", "ctranslate2"]
 N_PROBES, PROBE_PIECES, ROUNDS = 48, 14, 3  # sentences that are decoded to measure with, their length, and how often
+LOADING = 1.25  # torch takes seconds to load, so it has to be ahead by this much
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def open_engine(
     seconds = _measured(cache, folder, bundle.config, search, threads)
     if name == "ctranslate2":
         seconds = {one: took for one, took in seconds.items() if one != "torch"}
-    best = min(seconds, key=seconds.__getitem__)
+    best = min(seconds, key=lambda one: seconds[one] * (LOADING if one == "torch" else 1))
     why = f"{best}: " + ", ".join(f"{one} {took:.3f} s" for one, took in sorted(seconds.items(), key=lambda x: x[1]))
     if best == "torch":
         return Opened(_torch(bundle, threads), why)

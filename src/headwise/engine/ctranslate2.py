@@ -51,7 +51,7 @@ class CTranslate2Engine:
 
     def __init__(self, folder: Path, model: ModelConfig, compute_type: ComputeType, threads: int) -> None:
         self.model = model
-        self.compute_type = compute_type
+        self.compute_type, self.workers = compute_type, threads
         # Workers, not threads: inside one small model, threads wait for each other.
         self.translator = ctranslate2.Translator(
             str(folder), device="cpu", compute_type=compute_type, inter_threads=threads, intra_threads=1
@@ -86,7 +86,8 @@ class CTranslate2Engine:
     def _called(
         self, indices: Sequence[int], limit: int, sources: Sequence[Ids], search: SearchConfig, prefixes: Sequence[Ids]
     ) -> Iterator[tuple[int, Any]]:
-        """What CTranslate2 finds for some of the sources in at most `limit` steps."""
+        """What CTranslate2 finds for some of the sources in at most `limit` steps; every worker gets a share."""
+        share = sum(len(sources[i]) for i in indices) // self.workers + 1
         results = self.translator.translate_batch(
             [_names(sources[i]) for i in indices],
             target_prefix=[_names(prefixes[i]) for i in indices] if prefixes else None,
@@ -99,7 +100,7 @@ class CTranslate2Engine:
             max_input_length=0,
             return_scores=True,
             batch_type="tokens",
-            max_batch_size=BATCH_TOKENS,
+            max_batch_size=min(BATCH_TOKENS, share),
         )
         return zip(indices, results, strict=True)
 

@@ -50,6 +50,8 @@ def test_torch_is_taken_where_it_is_faster_and_where_it_alone_can(babbler, own_c
     [file] = own_cache.rglob("seconds.json")
     [(key, seconds)] = kept(own_cache).items()
     assert "torch" in seconds
+    file.write_text(json.dumps({key: dict.fromkeys(seconds, 1.0) | {"torch": 0.9}}))  # loading it takes longer
+    assert open_engine(babbler, bundle, SHARED, threads=1).why.startswith("ctranslate2 ")
     file.write_text(json.dumps({key: seconds | {"torch": 1e-9}}))
     assert open_engine(babbler, bundle, SHARED, threads=1).why.startswith("torch: torch 0.000 s, ctranslate2")
     assert open_engine(babbler, bundle, SHARED, threads=1, name="ctranslate2").why.startswith("ctranslate2 ")
