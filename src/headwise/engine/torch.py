@@ -31,7 +31,7 @@ class TorchEngine:
 
     def __init__(self, model: Transformer) -> None:
         self.model, self.parameters = model, list(model.parameters())
-        self.packed: tuple[list[int], PackedStep] | None = None  # with which versions of the parameters, and the step
+        self.packed: tuple[list[tuple[int, int]], PackedStep] | None = None  # made of which parameters, and the step
 
     @classmethod
     def of(cls, bundle: Bundle, threads: int) -> "TorchEngine":
@@ -77,7 +77,7 @@ class TorchEngine:
             self.model.eval()
         if not packs(self.model):
             return self.model.step
-        versions = [parameter._version for parameter in self.parameters]
+        versions = [(parameter.data_ptr(), parameter._version) for parameter in self.parameters]
         if self.packed is None or self.packed[0] != versions:
             self.packed = versions, PackedStep(self.model)
         return self.packed[1]

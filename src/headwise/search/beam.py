@@ -50,7 +50,7 @@ def beam(step: Step[S], state: S, task: Task, search: SearchConfig) -> list[list
     done = _nothing_finished(len(limit), search.beam_size, task)
     last = torch.full_like(limit, task.bos_id)
     results: list[list[Hypothesis]] = [[] for _ in task.max_steps]
-    any_done = False
+    first_limit, any_done = min(task.max_steps, default=0), False
 
     while len(going):
         log_probs, state = step(last, state)
@@ -59,7 +59,7 @@ def beam(step: Step[S], state: S, task: Task, search: SearchConfig) -> list[list
         grown = grow(live, allowed, 2 * search.beam_size)
         rows = n_before * torch.arange(len(going), device=task.device)[:, None]  # the first of each sentence
         t = grown.ids.size(2)
-        if t < min(task.max_steps) and not (any_done and search.stop == "bound") and not _ended(grown, task).any():
+        if t < first_limit and not (any_done and search.stop == "bound") and not _ended(grown, task).any():
             live = Candidates(*(part[:, : search.beam_size] for part in grown))  # nobody can leave: most steps are such
             state, last = state.reorder(live.parent + rows), live.ids[:, :, -1].flatten()
             continue

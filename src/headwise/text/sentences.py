@@ -25,11 +25,6 @@ def split(text: str, language: str, fits: Callable[[str], bool]) -> list[Part]:
     return [_part(piece) for sentence in segment(language, text) for piece in _fitting(sentence, fits, 0)]
 
 
-def join(parts: list[Part], translations: list[str]) -> str:
-    """The translations with the white space of the original between them."""
-    return "".join(p.before + text + p.after for p, text in zip(parts, translations, strict=True))
-
-
 def _part(text: str) -> Part:
     core = text.strip()
     begin = text.index(core) if core else len(text)

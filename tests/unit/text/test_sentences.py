@@ -1,0 +1,22 @@
+"""A long text comes apart into what fits, and nothing of it is lost."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwise.text.sentences import split
+
+
+@given(st.text(alphabet="ab. ,;!?\n\u3002\u00e4", max_size=120), st.integers(1, 30))
+def test_parts_fit_and_are_the_text(text, limit):
+    parts = split(text, "en", lambda part: len(part) <= limit)
+    assert "".join(part.before + part.text + part.after for part in parts) == text
+    assert all(len(part.text) <= limit and part.text == part.text.strip() for part in parts)
+
+
+def test_sentences_first_then_clauses_then_words():
+    def texts(limit):
+        return [part.text for part in split("One two, three four. Five six.", "en", lambda part: len(part) <= limit)]
+
+    assert texts(21) == ["One two, three four.", "Five six."]
+    assert texts(12) == ["One two,", "three four.", "Five six."]
+    assert texts(6) == ["One", "two,", "three", "four.", "Five", "six."]
