@@ -7,12 +7,13 @@ same weights. All translate test 2016 of Multi30k, greedy and with a beam of 4, 
 sentences only), without cache or deduplication; each in a process of its own, alternating. Contestants:
 
 auto, torch           headwise, its engine chosen or named
+ctranslate2/TYPE      headwise, engine and type of computing named
 best                  CTranslate2 at its best: type, workers, threads and size of batches by trial
 default/TYPE          CTranslate2 as `ctranslate2.Translator(folder)`
 hf                    MarianMTModel.generate, batches of 64 sorted by length
 
 Prints sentences a second, milliseconds a sentence (median, 95th percentile), peak memory, seconds from start to first
-translation, and lines `ratio beam4-batch tiny auto/best 1.01`.
+translation, and lines `ratio beam4-batch tiny auto:best 1.01`.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from typing import Any
 from protocol import alternate, report
 
 DATA = Path(os.environ.get("HEADWISE_DATA", Path(__file__).parents[2] / "shared" / "data")) / "multi30k"
-N_SINGLE = 150  # sentences that are translated one by one
+N_SINGLE = 100  # sentences that are translated one by one
 WORKLOADS = {"greedy-batch": (1, True), "beam4-batch": (4, True), "greedy-one": (1, False), "beam4-one": (4, False)}
 
 
@@ -41,8 +42,7 @@ def measure(contestant: str) -> dict[str, list[float]]:
     """Of `name/preset/workload`: seconds a sentence, over all or one by one, and megabytes at the peak."""
     *name, preset, workload = contestant.split("/")
     beam, batched = WORKLOADS[workload]
-    folder = Path(json.loads(os.environ["MODELS"])[preset])
-    translate = CONTESTANTS[name[0]](folder, beam, batched, *name[1:])
+    translate = CONTESTANTS[name[0]](Path(os.environ["SCRATCH"]) / preset, beam, batched, *name[1:])
     sentences = texts()
     translate(sentences[:20])
     found: dict[str, list[float]] = {}
@@ -74,10 +74,10 @@ def search(beam: int) -> dict[str, Any]:
 
 
 def headwise(engine: str) -> Any:
-    def make(folder: Path, beam: int, batched: bool) -> Any:
+    def make(folder: Path, beam: int, batched: bool, kind: str = "auto") -> Any:
         from headwise.loading import load
 
-        translator = load(folder, engine=engine, search=search(beam))
+        translator = load(folder / "model", engine=engine, compute_type=kind, search=search(beam))
         print(translator.why, file=sys.stderr)
         return lambda sentences: [found.text for found in translator.translate(sentences)]
 
@@ -89,8 +89,8 @@ def ctranslate2_with(folder: Path, beam: int, options: dict[str, Any], batch: di
     import ctranslate2
     import tokenizers
 
-    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-    translator = ctranslate2.Translator(os.environ["CTRANSLATE2_" + folder.parent.name], device="cpu", **options)
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "model" / "tokenizer.json"))
+    translator = ctranslate2.Translator(str(folder / "ctranslate2"), device="cpu", **options)
 
     def translate(sentences: list[str]) -> list[str]:
         sources = [
@@ -104,7 +104,7 @@ def ctranslate2_with(folder: Path, beam: int, options: dict[str, Any], batch: di
 
 def best(folder: Path, beam: int, batched: bool) -> Any:
     """As it was found to be fastest."""
-    return ctranslate2_with(folder, beam, *json.loads(os.environ["BEST"])[f"{folder.parent.name}/{beam}/{batched}"])
+    return ctranslate2_with(folder, beam, *json.loads((folder / "best.json").read_text())[f"{beam} {batched}"])
 
 
 def tune(folder: Path, beam: int, batched: bool) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -115,22 +115,20 @@ def tune(folder: Path, beam: int, batched: bool) -> tuple[dict[str, Any], dict[s
     kinds = [kind for kind in ("float32", "int8", "bfloat16") if kind in ctranslate2.get_supported_compute_types("cpu")]
     layouts = [{"inter_threads": cores, "intra_threads": 1}, {"inter_threads": 1, "intra_threads": cores}]
     if not batched:
-        layouts.append({"inter_threads": 1, "intra_threads": 1})
-    sizes = [{"batch_type": "tokens", "max_batch_size": n} for n in (512, 1024, 2048, 4096)] if batched else [{}]
+        layouts[0] = {"inter_threads": 1, "intra_threads": 1}
+    sizes = [{"batch_type": "tokens", "max_batch_size": n} for n in (256, 512, 1024, 2048)] if batched else [{}]
     sentences = texts()
     trials = []
     for kind in kinds:
         for layout in layouts:
             for size in sizes:
                 translate = ctranslate2_with(folder, beam, {"compute_type": kind, **layout}, size)
-                translate(sentences[:20])
-                began = time.perf_counter()
-                if batched:
-                    translate(sentences)
-                else:
-                    for sentence in sentences[:30]:
-                        translate([sentence])
-                trials.append((time.perf_counter() - began, kind, layout, size))
+                calls = [sentences[:500]] if batched else [[sentence] for sentence in sentences[:20]]
+                for _ in range(3):
+                    began = time.perf_counter()
+                    for call in calls:
+                        translate(call)
+                    trials.append((time.perf_counter() - began, kind, layout, size))
     _, kind, layout, size = min(trials, key=lambda trial: trial[0])
     return {"compute_type": kind, **layout}, size
 
@@ -145,7 +143,7 @@ def hf(folder: Path, beam: int, batched: bool) -> Any:
     from headwise.bundle import Bundle
     from headwise.text.tokenizer import Tokenizer
 
-    bundle = Bundle.read(folder)
+    bundle = Bundle.read(folder / "model")
     model, tokenizer = marian(bundle), Tokenizer.from_text(bundle.tokenizer or "")
 
     @torch.inference_mode()
@@ -207,6 +205,7 @@ def marian(bundle: Any) -> Any:
 CONTESTANTS: dict[str, Any] = {
     "auto": headwise("auto"),
     "torch": headwise("torch"),
+    "ctranslate2": headwise("ctranslate2"),
     "best": best,
     "default": default,
     "hf": hf,
@@ -234,24 +233,24 @@ def main(models: dict[str, str], rounds: int) -> None:
     from headwise.bundle import Bundle, find_model
     from headwise.engine.convert import write_model
 
-    folders = {preset: find_model(folder) for preset, folder in models.items()}
-    os.environ["MODELS"] = json.dumps({preset: str(folder.resolve()) for preset, folder in folders.items()})
-    names = ["auto", "torch", "best", "default/float32", "default/int8", "hf"]
+    kinds = ("float32", "int8")
+    names = ["auto", "torch", "best", "hf"]
+    names += [f"{name}/{kind}" for kind in kinds for name in ("ctranslate2", "default")]
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as scratch:
-        for preset, folder in folders.items():
-            write_model(Bundle.read(folder), Path(scratch) / preset)
-            os.environ["CTRANSLATE2_" + folder.resolve().parent.name] = str(Path(scratch) / preset)
-        tuned = {
-            f"{folder.resolve().parent.name}/{beam}/{batched}": tune(folder.resolve(), beam, batched)
-            for folder in folders.values()
-            for beam, batched in WORKLOADS.values()
-        }
-        os.environ["BEST"] = json.dumps(tuned)
-        for preset, folder in folders.items():
+        os.environ["SCRATCH"] = scratch
+        os.environ["HEADWISE_HOME"] = str(Path(scratch) / "home")  # what headwise keeps, measured anew
+        tuned: dict[str, Any] = {}
+        for preset, model in models.items():
+            folder = Path(scratch) / preset
+            folder.mkdir()
+            (folder / "model").symlink_to(find_model(model).resolve())
+            write_model(Bundle.read(folder / "model"), folder / "ctranslate2")
+            tuned[preset] = {f"{beam} {batched}": tune(folder, beam, batched) for beam, batched in WORKLOADS.values()}
+            (folder / "best.json").write_text(json.dumps(tuned[preset]))
             contestants = [f"{name}/{preset}/{workload}" for workload in WORKLOADS for name in names]
             found |= alternate(__file__, contestants, rounds)
-            for name, seconds in first_translation(folder, 5).items():
+            for name, seconds in first_translation(folder / "model", 5).items():
                 found[f"first translation, {name}/{preset}"] = {"seconds": seconds}
     report(__file__, found, {"rounds": rounds, "sentences": 1000, "one by one": N_SINGLE, "best": tuned})
     for preset in models:
@@ -268,9 +267,10 @@ def main(models: dict[str, str], rounds: int) -> None:
                 else:
                     told += f", BLEU {samples['BLEU'][0]:.2f}"
                 print(f"{told}, {max(samples['megabytes at the peak']):.0f} MB")
-            for over in names[2:]:
-                print(f"ratio {workload} {preset} auto/{over} {speed['auto'] / speed[over]:.2f}")
-            print(f"ratio {workload} {preset} torch/hf {speed['torch'] / speed['hf']:.2f}")
+            compared = [("auto", "best"), ("auto", "hf"), ("torch", "hf")]
+            compared += [(f"ctranslate2/{kind}", f"default/{kind}") for kind in kinds]
+            for ours, theirs in compared:
+                print(f"ratio {workload} {preset} {ours}:{theirs} {speed[ours] / speed[theirs]:.2f}")
         ours, torch_alone = (
             statistics.median(found[f"first translation, {name}/{preset}"]["seconds"])
             for name in ("headwise", "import torch")

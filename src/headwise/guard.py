@@ -22,26 +22,28 @@ class Candidate(NamedTuple):
         return self._replace(translation=replace(self.translation, loop=way))
 
 
-def guarded(found: list[list[Candidate]], again: Callable[[list[int]], list[Candidate]]) -> list[list[Candidate]]:
+def guarded(
+    found: list[list[Candidate]],
+    others: Callable[[list[int]], list[list[Candidate]]],
+    again: Callable[[list[int]], list[Candidate]],
+) -> list[list[Candidate]]:
     """Candidates of each text, best first, with one that does not loop in front.
 
-    That is the best alternative that does not; where all of them do, what `again` decodes for those texts, without
-    repeats; and where that does too, what is left of it when it is cut.
+    That is the best alternative that does not, of all that `others` gives for those texts; where all of them do, what
+    `again` decodes, without repeats; and where that does too, what is left of it when it is cut.
     """
-    guarded, looping = [], []
-    for i, candidates in enumerate(found):
+    guarded, lost = list(found), []
+    looping = [i for i, candidates in enumerate(found) if candidates[0].loops]
+    for i, candidates in zip(looping, others(looping) if looping else [], strict=True):
         fair = next((k for k, one in enumerate(candidates) if not one.loops), None)
         if fair is None:
-            looping.append(i)
-        guarded.append(_to_front(candidates, fair) if fair else candidates)
-    for i, one in zip(looping, again(looping) if looping else [], strict=True):
+            lost.append(i)
+        else:
+            guarded[i] = [candidates[fair].mended("alternative"), *candidates[:fair], *candidates[fair + 1 :]]
+    for i, one in zip(lost, again(lost) if lost else [], strict=True):
         best = one.mended("again")
         if best.loops:
             shorter = replace(best.translation, text=cut(best.translation.text), loop="cut")
             best = best._replace(translation=shorter)
         guarded[i] = [best, *found[i][1:]]
     return guarded
-
-
-def _to_front(candidates: list[Candidate], k: int) -> list[Candidate]:
-    return [candidates[k].mended("alternative"), *candidates[:k], *candidates[k + 1 :]]

@@ -57,6 +57,8 @@ class Translation:
 
 def joined(source: str, spaces: Sequence[tuple[str, str]], parts: Sequence[Translation]) -> Translation:
     """Parts put together with the white space that stood around them; words are counted over the whole."""
+    if len(parts) == 1 and not any(spaces[0]):
+        return parts[0]
     text = "".join(before + part.text + after for (before, after), part in zip(spaces, parts, strict=True))
     alignment: list[tuple[int, int]] = []
     n_source = n_text = 0

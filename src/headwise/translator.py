@@ -11,7 +11,7 @@ from headwise.errors import InputError
 from headwise.guard import Candidate, guarded
 from headwise.search.hypothesis import Hypothesis
 from headwise.text.languages import find_language
-from headwise.text.sentences import Part, split
+from headwise.text.sentences import Part, split, stripped
 from headwise.text.special import EOS_ID
 from headwise.text.tokenizer import Tokenizer
 from headwise.translation import Piece, Translation, joined
@@ -77,18 +77,22 @@ class Translator:
         """
         to, source_lang = self._target(to), self._source(source_lang)
         texts = [text] if isinstance(text, str) else text
-        whole = [self._split(one, source_lang, to) for one in texts]
-        parts, numbers, prefixes = [], [], []
-        for i, one in enumerate(whole, start=first):
+        sources = self.tokenizer.encode_source([one.strip() for one in texts], to)  # text/    str -> ids
+        whole = [self._split(*one, source_lang, to) for one in zip(texts, sources, strict=True)]
+        split_up = [part.text for one in whole if len(one) > 1 for part in one if part.text]
+        cut = iter(self.tokenizer.encode_source(split_up, to))
+        parts, ids, numbers, prefixes = [], [], [], []
+        for i, (one, source) in enumerate(zip(whole, sources, strict=True)):
             for k, part in enumerate(part for part in one if part.text):
                 parts.append(part.text)
-                numbers.append(i + (k << PART_BITS))
+                ids.append(source if len(one) == 1 else next(cut))
+                numbers.append(first + i + (k << PART_BITS))
                 prefixes.append(prefix if k == 0 else "")
-        found = iter(self._parts(parts, numbers, prefixes if prefix else [], n_best, details, to))
+        found = iter(self._parts(parts, ids, numbers, prefixes if prefix else [], n_best, details))
         translations = []
-        for one, source in zip(whole, texts, strict=True):
+        for one, whole_text in zip(whole, texts, strict=True):
             done = [next(found) if part.text else Translation("", "") for part in one]
-            translations.append(joined(source, [(part.before, part.after) for part in one], done))
+            translations.append(joined(whole_text, [(part.before, part.after) for part in one], done))
         return translations[0] if isinstance(text, str) else translations
 
     def score(self, sources: Sequence[str], targets: Sequence[str], to: str | None = None) -> list[list[float]]:
@@ -108,40 +112,52 @@ class Translator:
         known = [self.languages[0], *self.tokenizer.languages]
         return known[0] if asked is None else find_language(asked, known, "source")
 
-    def _split(self, text: str, source_lang: str, to: str | None) -> list[Part]:
-        """The text as one part, or a longer one as sentences."""
-        core = text.strip()
+    def _split(self, text: str, ids: list[int], source_lang: str, to: str | None) -> list[Part]:
+        """The text, whose words are `ids`, as one part, or a longer one as sentences."""
         limit = self.search.split_pieces
-
-        def fits(part: str) -> bool:
-            return len(self.tokenizer.encode_source([part], to)[0]) <= limit
-
-        if not core or fits(core):
-            begin = text.index(core)
-            return [Part(text[:begin], core, text[begin + len(core) :])]
-        return split(text, source_lang, fits)
+        if len(ids) <= limit:
+            return [stripped(text)]
+        return split(text, source_lang, lambda part: len(self.tokenizer.encode_source([part], to)[0]) <= limit)
 
     def _parts(
-        self, texts: list[str], numbers: list[int], prefixes: list[str], n_best: int, details: bool, to: str | None
+        self,
+        texts: list[str],
+        sources: list[list[int]],
+        numbers: list[int],
+        prefixes: list[str],
+        n_best: int,
+        details: bool,
     ) -> list[Translation]:
         """Each of them translated as a whole."""
-        sources = self.tokenizer.encode_source(texts, to)  # text/    str -> ids
         begin = self._prefixes(prefixes, sources)
+
+        def decoded(chosen: Sequence[int], search: SearchConfig, n: int) -> list[list[Candidate]]:
+            asked = (
+                [sources[i] for i in chosen],
+                search,
+                [begin[i] for i in chosen] if begin else [],
+                [numbers[i] for i in chosen],
+            )
+            results = self.engine.generate(*asked, n_best=n)  # engine/  encode, then search by step
+            return [[self._told(texts[i], h) for h in one] for i, one in zip(chosen, results, strict=True)]
+
+        def others(looping: list[int]) -> list[list[Candidate]]:
+            width = self.search.beam_size
+            return decoded(looping, self.search, width) if n_best < width else [found[i] for i in looping]
 
         def again(looping: list[int]) -> list[Candidate]:
             careful = self.search.model_copy(update={"beam_size": 1, "no_repeat": NO_REPEAT, "temperature": 0.0})
-            again = [sources[i] for i in looping], careful, [begin[i] for i in looping] if begin else []
-            found = self.engine.generate(*again)
-            return [self._told(texts[i], best) for i, [best] in zip(looping, found, strict=True)]
+            return [best for [best] in decoded(looping, careful, 1)]
 
-        found = self.engine.generate(sources, self.search, begin, numbers)  # engine/  encode, then search by step
-        told = [[self._told(text, h) for h in hypotheses] for text, hypotheses in zip(texts, found, strict=True)]
-        chosen = guarded(told, again)
+        found = decoded(range(len(texts)), self.search, n_best)
+        chosen = guarded(found, others, again)
         best = [candidates[0].translation for candidates in chosen]
         if details:
             best = self._detailed(best, sources, [candidates[0].ids for candidates in chosen])
-        others = [tuple(one.translation for one in candidates[1:n_best]) for candidates in chosen]
-        return [replace(one, alternatives=more) for one, more in zip(best, others, strict=True)]
+        if n_best == 1:
+            return best
+        more = [tuple(one.translation for one in candidates[1:n_best]) for candidates in chosen]
+        return [replace(one, alternatives=its) for one, its in zip(best, more, strict=True)]
 
     def _prefixes(self, prefixes: list[str], sources: list[list[int]]) -> list[list[int]]:
         """Their ids; none may fill all of the output that its source allows."""

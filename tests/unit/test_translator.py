@@ -142,7 +142,7 @@ def test_each_part_draws_numbers_of_its_own(babbler):
     translator = load(babbler, engine="ctranslate2", compute_type="float32", search={"split_pieces": 8})
     seen = []
     generate = translator.engine.generate
-    translator.engine.generate = lambda s, search, p=(), n=(): seen.extend(n) or generate(s, search, p, n)
+    translator.engine.generate = lambda s, search, p, n, n_best: seen.extend(n) or generate(s, search, p, n, n_best)
     translator.translate(["The dog.", "", "The dog. The dog. The dog."], first=5)
     assert seen[:2] == [5, 7]
     assert len(set(seen)) == len(seen) > 3

@@ -1,5 +1,6 @@
 """The table of commands, and what their failures look like: one line of cause and remedy, and an exit code."""
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -50,6 +51,9 @@ def _root(
 def main(arguments: Sequence[str]) -> int:
     """Run one command; 0 done, 1 our fault, 2 the user's, 130 and 143 for signals."""
     debug = "--debug" in arguments
+    if sys.stderr.isatty():  # a person may wonder what takes so long
+        logging.basicConfig(format="%(message)s")
+        logging.getLogger("headwise").setLevel(logging.INFO)
     try:
         code = app(list(arguments) or ["--help"], prog_name="headwise", standalone_mode=False)
         sys.stdout.flush()

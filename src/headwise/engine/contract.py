@@ -16,9 +16,14 @@ class Engine(Protocol):
     """Ids to ids."""
 
     def generate(
-        self, sources: Sequence[Ids], search: SearchConfig, prefixes: Sequence[Ids] = (), numbers: Sequence[int] = ()
+        self,
+        sources: Sequence[Ids],
+        search: SearchConfig,
+        prefixes: Sequence[Ids] = (),
+        numbers: Sequence[int] = (),
+        n_best: int | None = None,
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each source, best first; `prefixes` are what they begin with, if there are any.
+        """The hypotheses of each source, best first, all or `n_best`; `prefixes` are what they begin with, if any.
 
         Sampling draws by `numbers`, or else by the places of the sources.
         """

@@ -63,8 +63,9 @@ class CTranslate2Engine:
         search: SearchConfig,
         prefixes: Sequence[Ids] = (),
         numbers: Sequence[int] = (),
+        n_best: int | None = None,
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each source, best first; `prefixes` are what they begin with, if there are any."""
+        """The hypotheses of each source, best first, all or `n_best`; `prefixes` are what they begin with, if any."""
         if reasons := unsupported(self.model, search, bool(prefixes)):
             raise InputError(f"the engine ctranslate2 has no {', '.join(reasons)}; use --engine torch")
         longest = max((len(source) for source in sources), default=0) + search.extra_pieces
@@ -75,17 +76,17 @@ class CTranslate2Engine:
         limits = [len(source) + search.extra_pieces for source in sources]
         found = dict(self._called(range(len(sources)), longest, sources, search, prefixes))
         # All were given the most that any may have. One that came near its own limit is decoded again with that.
-        late = [i for i in found if any(len(pieces) >= limits[i] - 1 for pieces in found[i].hypotheses)]
+        late = [i for i in found if max(map(len, found[i][0])) >= limits[i] - 1]
         for limit in {limits[i] for i in late}:
             found |= self._called([i for i in late if limits[i] == limit], limit, sources, search, prefixes)
-        hypotheses = [_hypotheses(found[i], limit, search) for i, limit in enumerate(limits)]
+        hypotheses = [_hypotheses(*(part[:n_best] for part in found[i]), limit, search) for i, limit in enumerate(limits)]
         if prefixes or search.min_pieces or search.no_repeat:  # CTranslate2 then tells of other probabilities
             return self._rescored(sources, hypotheses, search)
         return hypotheses
 
     def _called(
         self, indices: Sequence[int], limit: int, sources: Sequence[Ids], search: SearchConfig, prefixes: Sequence[Ids]
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Iterator[tuple[int, tuple[list[list[str]], list[float]]]]:
         """What CTranslate2 finds for some of the sources in at most `limit` steps; every worker gets a share."""
         share = sum(len(sources[i]) for i in indices) // self.workers + 1
         results = self.translator.translate_batch(
@@ -102,7 +103,8 @@ class CTranslate2Engine:
             batch_type="tokens",
             max_batch_size=min(BATCH_TOKENS, share),
         )
-        return zip(indices, results, strict=True)
+        for i, result in zip(indices, results, strict=True):
+            yield i, (result.hypotheses, result.scores)
 
     def _rescored(
         self, sources: Sequence[Ids], found: list[list[Hypothesis]], search: SearchConfig
@@ -152,13 +154,13 @@ def _names(pieces: Sequence[int]) -> list[str]:
     return [str(piece) for piece in pieces]
 
 
-def _hypotheses(result: Any, limit: int, search: SearchConfig) -> list[Hypothesis]:
-    found = []
-    for pieces, score in zip(result.hypotheses, result.scores, strict=True):
+def _hypotheses(found: list[list[str]], scores: list[float], limit: int, search: SearchConfig) -> list[Hypothesis]:
+    hypotheses = []
+    for pieces, score in zip(found, scores, strict=True):
         complete = len(pieces) < limit
         log_prob = score * max(1, len(pieces) + complete) ** search.alpha
-        found.append(Hypothesis(tuple(map(int, pieces)), log_prob, score, complete))
-    return found
+        hypotheses.append(Hypothesis(tuple(map(int, pieces)), log_prob, score, complete))
+    return hypotheses
 
 
 def _told(h: Hypothesis, log_prob: float, search: SearchConfig) -> Hypothesis:

@@ -45,8 +45,9 @@ class TorchEngine:
         search: SearchConfig,
         prefixes: Sequence[Ids] = (),
         numbers: Sequence[int] = (),
+        n_best: int | None = None,
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each source, best first; sources of a like length are decoded together.
+        """The hypotheses of each source, best first, all or `n_best`; sources of a like length are decoded together.
 
         `prefixes` are what they begin with, if there are any; sampling draws by `numbers`, or else by their places.
         """
@@ -68,7 +69,7 @@ class TorchEngine:
         found: list[list[Hypothesis]] = [[] for _ in sources]
         for indices, results in zip(batches, self._each(decode, batches), strict=True):
             for i, hypotheses in zip(indices, results, strict=True):
-                found[i] = hypotheses
+                found[i] = hypotheses[:n_best]
         return found
 
     def _step(self) -> Step[DecoderState]:

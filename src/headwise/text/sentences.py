@@ -22,10 +22,11 @@ def split(text: str, language: str, fits: Callable[[str], bool]) -> list[Part]:
 
     The parts put together are the text. A text without a word has no parts to translate, only white space.
     """
-    return [_part(piece) for sentence in segment(language, text) for piece in _fitting(sentence, fits, 0)]
+    return [stripped(piece) for sentence in segment(language, text) for piece in _fitting(sentence, fits, 0)]
 
 
-def _part(text: str) -> Part:
+def stripped(text: str) -> Part:
+    """A text and the white space around it; of one that has nothing else, all is before."""
     core = text.strip()
     begin = text.index(core) if core else len(text)
     return Part(text[:begin], core, text[begin + len(core) :])
