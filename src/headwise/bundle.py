@@ -23,6 +23,7 @@ from headwise.architecture import Shape, parameters
 from headwise.atomic import new_folder
 from headwise.config import RunConfig, check
 from headwise.errors import BundleDamaged, BundleError, BundleVersion, ConfigError, NotABundle, ParameterMismatch
+from headwise.home import home
 
 FORMAT, FORMAT_VERSION = "headwise", 1
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "weights.safetensors", "tokenizer.json"
@@ -92,8 +93,13 @@ class Bundle:
 
 
 def find_model(path: Path | str) -> Path:
-    """The model folder at `path`: itself, or of a run its model, or its newest checkpoint while it has none."""
+    """The model folder at `path`: itself, or of a run its model, or its newest checkpoint while it has none.
+
+    A name without a folder here is one of the user's models, in `$HEADWISE_HOME/models`.
+    """
     path = Path(path)
+    if len(path.parts) == 1 and not path.exists() and (home() / "models" / path).is_dir():
+        path = home() / "models" / path
     if (path / MANIFEST).is_file() or not (path / "run.toml").is_file():
         return path
     if (path / "model" / MANIFEST).is_file():

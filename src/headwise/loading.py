@@ -24,7 +24,7 @@ def load(
     threads: int | None = None,
     search: Mapping[str, Any] | None = None,
 ) -> Translator:
-    """The translator of a model or run folder.
+    """The translator of a model or run folder, or of one of the user's models by its name.
 
     engine        auto, torch or ctranslate2; auto takes the fastest one here that can do what is asked for
     compute_type  of ctranslate2: auto, float32, int8 or bfloat16

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -39,7 +40,21 @@ def test_a_text(babbler, inside):
     code, out, err = inside("translate", "the quick brown fox", "--model", str(babbler), *FAST, "--debug")
     assert code == 0
     assert out.count("\n") == 1
-    assert err == "engine ctranslate2 float32: asked for\n"
+    assert err.startswith("engine ctranslate2 float32: asked for\n")
+
+
+def test_one_of_the_users_models_by_its_name(babbler, inside, tmp_path, monkeypatch):
+    monkeypatch.setenv("HEADWISE_HOME", str(tmp_path / "home"))
+    shutil.copytree(babbler, tmp_path / "home" / "models" / "mine")
+    by_path, by_name = (inside("translate", "the dog", "--model", one, *FAST) for one in (str(babbler), "mine"))
+    assert by_path == by_name
+    assert inside("translate", "the dog", "--model", "yours", *FAST)[0] == 2
+
+
+def test_loops_are_counted(babbler, inside):
+    long = ["--set", "search.beam_size=1", "--set", "search.min_pieces=60", "--set", "search.extra_pieces=60"]
+    code, out, err = inside("translate", "the dog", "--model", str(babbler), *FAST, *long)
+    assert (code, out.count("\n"), err) == (0, 1, "loops mended: 1 (--json tells where)\n")
 
 
 def test_a_person_at_a_terminal_gets_an_answer_to_each_line(babbler):

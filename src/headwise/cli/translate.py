@@ -58,10 +58,14 @@ def translate(
 
     wanted, details = translator.search.beam_size if as_json else max(1, n_best), alignments or as_json
 
+    n_loops = 0
+
     def work(done: int, texts: list[str]) -> "Iterator[list[str]]":
+        nonlocal n_loops
         found = translator.translate(
             texts, n_best=wanted, details=details, to=to, source_lang=source_lang, prefix=prefix, first=done
         )
+        n_loops += sum(one.loop is not None for one in found)
         for number, one in enumerate(found, start=done):
             yield list(lines_of(one, number, n_best, alignments, as_json))
 
@@ -76,6 +80,8 @@ def translate(
 
         for _ in stream(stdin(), sys.stdout.buffer, Path("<stdin>"), work):
             pass
+    if n_loops:
+        print(f"loops mended: {n_loops} (--json tells where)", file=sys.stderr)
 
 
 def lines_of(one: "Translation", number: int, n_best: int, alignments: bool, as_json: bool) -> "Iterator[str]":

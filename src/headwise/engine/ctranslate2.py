@@ -18,7 +18,7 @@ ComputeType = Literal["float32", "int8", "bfloat16"]
 TYPES: list[ComputeType] = [
     kind for kind in get_args(ComputeType) if kind in ctranslate2.get_supported_compute_types("cpu")
 ]
-BATCH_TOKENS = 2048  # source pieces decoded at once by a worker
+BATCH_TOKENS = 1024  # source pieces decoded at once by a worker
 
 
 def unsupported(model: ModelConfig, search: SearchConfig, prefixes: bool = False) -> list[str]:
