@@ -22,7 +22,7 @@ import numpy as np
 from headwise.atomic import write_text
 from headwise.bundle import MANIFEST, Bundle
 from headwise.config import RunConfig, SearchConfig
-from headwise.engine.convert import write_model
+from headwise.engine.convert import largest_int8, write_model
 from headwise.engine.ctranslate2 import TYPES, ComputeType, CTranslate2Engine, unsupported
 from headwise.errors import FolderError, InputError, MissingExtra
 from headwise.home import home
@@ -55,19 +55,17 @@ def open_engine(
         if name == "ctranslate2":
             raise InputError(f"{why}; use --engine torch")
         return Opened(_torch(bundle, threads), f"torch: {why}")
-    cache = _written(folder, bundle)
+    cache = _cache(folder)
     if kind != "auto":
-        return Opened(
-            _ctranslate2(cache, bundle.config, cast(ComputeType, kind), threads), f"ctranslate2 {kind}: asked for"
-        )
-    seconds = _measured(cache, folder, bundle.config, search, threads)
+        return Opened(_ctranslate2(cache, bundle, cast(ComputeType, kind), threads), f"ctranslate2 {kind}: asked for")
+    seconds = _measured(cache, folder, bundle, search, threads)
     if name == "ctranslate2":
         seconds = {one: took for one, took in seconds.items() if one != "torch"}
     best = min(seconds, key=lambda one: seconds[one] * (LOADING if one == "torch" else 1))
     why = f"{best}: " + ", ".join(f"{one} {took:.3f} s" for one, took in sorted(seconds.items(), key=lambda x: x[1]))
     if best == "torch":
         return Opened(_torch(bundle, threads), why)
-    return Opened(_ctranslate2(cache, bundle.config, cast(ComputeType, best.split()[1]), threads), why)
+    return Opened(_ctranslate2(cache, bundle, cast(ComputeType, best.split()[1]), threads), why)
 
 
 def _torch(bundle: Bundle, threads: int) -> "TorchEngine":
@@ -83,27 +81,34 @@ def has_torch() -> bool:
     return sys.modules.get("torch", find_spec) is not None and find_spec("torch") is not None
 
 
-def _ctranslate2(cache: Path, config: RunConfig, kind: ComputeType, threads: int) -> CTranslate2Engine:
-    return CTranslate2Engine(cache / "model", config.model, kind, threads)
+def _ctranslate2(cache: Path, bundle: Bundle, kind: ComputeType, threads: int) -> CTranslate2Engine:
+    largest = largest_int8() if kind == "int8" else None
+    return CTranslate2Engine(_written(bundle, cache, largest), bundle.config.model, kind, threads)
 
 
-def _written(folder: Path, bundle: Bundle) -> Path:
-    """Where the model lies in CTranslate2's form, written there on first use, beside the user's models if possible."""
+def _cache(folder: Path) -> Path:
+    """Where what is made from a model folder is kept, beside the user's models."""
     identity = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
-    place = home() / "ctranslate2" / f"{identity[:32]}-{version('ctranslate2')}"
-    if not (place / "model" / "model.bin").is_file():
+    return home() / "ctranslate2" / f"{identity[:32]}-{version('ctranslate2')}"
+
+
+def _written(bundle: Bundle, cache: Path, largest: int | None) -> Path:
+    """Where the model lies in CTranslate2's form, written there on first use if possible."""
+    place = cache / ("float32" if largest is None else f"int8-{largest}")
+    if not (place / "model.bin").is_file():
         try:
-            write_model(bundle, place / "model")
+            write_model(bundle, place, largest)
         except FolderError:
-            if (place / "model" / "model.bin").is_file():  # another process was faster
+            if (place / "model.bin").is_file():  # another process was faster
                 return place
-            place = Path(tempfile.mkdtemp(prefix="headwise-"))
-            atexit.register(shutil.rmtree, place, ignore_errors=True)
-            write_model(bundle, place / "model")
+            scratch = tempfile.mkdtemp(prefix="headwise-")
+            atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+            place = Path(scratch) / "model"
+            write_model(bundle, place, largest)
     return place
 
 
-def _measured(cache: Path, folder: Path, config: RunConfig, search: SearchConfig, threads: int) -> dict[str, float]:
+def _measured(cache: Path, folder: Path, bundle: Bundle, search: SearchConfig, threads: int) -> dict[str, float]:
     """Seconds that each way of computing takes for the same sentences; asked of the file where that was kept."""
     key = f"{_processor()}, {threads} threads, beam {search.beam_size}"
     file = cache / "seconds.json"
@@ -111,17 +116,19 @@ def _measured(cache: Path, folder: Path, config: RunConfig, search: SearchConfig
     with suppress(OSError, ValueError):
         known = json.loads(file.read_text())
     if key not in known:
-        known[key] = _measure(cache, folder, config, search, threads)
+        known[key] = _measure(cache, folder, bundle, search, threads)
         with suppress(FolderError):
             write_text(file, json.dumps(known, indent=1) + "\n")
     return known[key]
 
 
-def _measure(cache: Path, folder: Path, config: RunConfig, search: SearchConfig, threads: int) -> dict[str, float]:
+def _measure(cache: Path, folder: Path, bundle: Bundle, search: SearchConfig, threads: int) -> dict[str, float]:
     logging.getLogger("headwise").info("finding out which engine is the fastest here, once for this model ...")
     found = {}
     for kind in TYPES:
-        found[f"ctranslate2 {kind}"] = seconds(_ctranslate2(cache, config, kind, threads), config, search.beam_size)
+        found[f"ctranslate2 {kind}"] = seconds(
+            _ctranslate2(cache, bundle, kind, threads), bundle.config, search.beam_size
+        )
     if has_torch():  # in a process of its own: where both libraries are loaded, they hinder each other
         script = f"from headwise.engine.choose import tell; tell({str(folder)!r}, {threads}, {search.beam_size})"
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import ctranslate2
 import numpy as np
@@ -79,7 +79,7 @@ class CTranslate2Engine:
         late = [i for i in found if max(map(len, found[i][0])) >= limits[i] - 1]
         for limit in {limits[i] for i in late}:
             found |= self._called([i for i in late if limits[i] == limit], limit, sources, search, prefixes)
-        hypotheses = [_hypotheses(*(part[:n_best] for part in found[i]), limit, search) for i, limit in enumerate(limits)]
+        hypotheses = [_hypotheses(*found[i], limit, search, n_best) for i, limit in enumerate(limits)]
         if prefixes or search.min_pieces or search.no_repeat:  # CTranslate2 then tells of other probabilities
             return self._rescored(sources, hypotheses, search)
         return hypotheses
@@ -154,9 +154,11 @@ def _names(pieces: Sequence[int]) -> list[str]:
     return [str(piece) for piece in pieces]
 
 
-def _hypotheses(found: list[list[str]], scores: list[float], limit: int, search: SearchConfig) -> list[Hypothesis]:
+def _hypotheses(
+    found: list[list[str]], scores: list[float], limit: int, search: SearchConfig, n_best: int | None
+) -> list[Hypothesis]:
     hypotheses = []
-    for pieces, score in zip(found, scores, strict=True):
+    for pieces, score in zip(found[:n_best], scores, strict=False):
         complete = len(pieces) < limit
         log_prob = score * max(1, len(pieces) + complete) ** search.alpha
         hypotheses.append(Hypothesis(tuple(map(int, pieces)), log_prob, score, complete))

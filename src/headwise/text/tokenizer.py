@@ -146,6 +146,8 @@ def _alternate(source: Iterable[str], target: Iterable[str]) -> Iterator[str]:
 
 def _encode(tokenizer: tokenizers.Tokenizer, texts: Sequence[str]) -> list[list[int]]:
     try:
+        if len(texts) < 2:  # without the library's threads, which cost more than that
+            return [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
         return [encoding.ids for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
     except TypeError:
         for text in texts:
