@@ -4,8 +4,8 @@ python benchmarks/shortlist.py DIR [--rounds 3]
 
 DIR is a model or run folder. The list is made from the training text by IBM model 1: the likeliest target pieces of
 each source piece, and the commonest of all. CTranslate2 then multiplies with the rows of the output table that are
-listed for the sentences of a batch. val is decoded in int8, one thread a worker, in batches and one by one; speed and
-cased sacreBLEU with the list and without, and how many translations differ.
+listed for the sentences of a batch. val is decoded with one thread a worker, in batches and one by one; speed and cased
+sacreBLEU with the list and without, and how many translations differ.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import numpy as np
 from protocol import RESULTS, machine
 from translate_speed import DATA, bleu
 
-EACH, COMMON, ROUNDS_EM = 20, 200, 4  # pieces listed for each source piece, and for all; rounds of learning
+EACH, COMMON, ROUNDS_EM = 50, 500, 4  # pieces listed for each source piece, and for all; rounds of learning
 SIZES = (256, 1024)  # source pieces a batch
 N_SINGLE = 150
 
@@ -63,9 +63,38 @@ def write_list(folder: Path, tokenizer: Any, n_pieces: int) -> float:
     return statistics.mean(sizes)
 
 
-def main(model: Path, rounds: int) -> None:
+def compare(
+    folder: Path, kind: str, beam: int, names: list[list[str]], tokenizer: Any, references: list[str], rounds: int
+) -> dict[str, Any]:
+    """Sentences a second, BLEU and how many translations differ, with the list ("short") and without ("all")."""
     import ctranslate2
 
+    several, alone = (
+        ctranslate2.Translator(str(folder), compute_type=kind, inter_threads=n, intra_threads=1) for n in (2, 1)
+    )
+    options: dict[str, Any] = {"beam_size": beam, "length_penalty": 1.0, "max_input_length": 0}
+    samples: dict[str, list[float]] = {}
+    texts: dict[str, list[str]] = {}
+    for _, pieces in itertools.product(range(rounds), ("all", "short")):
+        options["use_vmap"] = pieces == "short"
+        for size in SIZES:
+            began = time.perf_counter()
+            results = several.translate_batch(names, batch_type="tokens", max_batch_size=size, **options)
+            rate = len(names) / (time.perf_counter() - began)
+            samples.setdefault(f"batches of {size}, {pieces}", []).append(rate)
+        texts[pieces] = [tokenizer.decode([int(piece) for piece in one.hypotheses[0]]) for one in results]
+        for one in names[:N_SINGLE]:
+            began = time.perf_counter()
+            alone.translate_batch([one], **options)
+            samples.setdefault(f"one by one, {pieces}", []).append(1 / (time.perf_counter() - began))
+    return {
+        "sentences a second": {name: round(statistics.median(each), 1) for name, each in samples.items()},
+        "BLEU": {pieces: round(bleu(told, references), 2) for pieces, told in texts.items()},
+        "translations that differ": sum(a != b for a, b in zip(*texts.values(), strict=True)),
+    }
+
+
+def main(model: Path, rounds: int) -> None:
     from headwise.bundle import Bundle, find_model
     from headwise.engine.convert import write_model
     from headwise.text.tokenizer import Tokenizer
@@ -80,36 +109,8 @@ def main(model: Path, rounds: int) -> None:
         write_model(bundle, folder)
         found["pieces a sentence may choose from"] = write_list(folder, tokenizer, bundle.config.model.vocab_size)
         found["pieces"] = bundle.config.model.vocab_size
-        several, alone = (
-            ctranslate2.Translator(str(folder), compute_type="int8", inter_threads=n, intra_threads=1) for n in (2, 1)
-        )
-        for beam in (1, 4):
-            options: dict[str, Any] = {"beam_size": beam, "length_penalty": 1.0, "max_input_length": 0}
-            samples: dict[str, list[float]] = {}
-            texts: dict[bool, list[str]] = {}
-            for _, short in itertools.product(range(rounds), (False, True)):
-                for size in SIZES:
-                    began = time.perf_counter()
-                    results = several.translate_batch(
-                        names, use_vmap=short, batch_type="tokens", max_batch_size=size, **options
-                    )
-                    took = (time.perf_counter() - began) / len(names)
-                    samples.setdefault(f"batches of {size}, {'short' if short else 'all'}", []).append(1 / took)
-                texts[short] = [tokenizer.decode([int(piece) for piece in one.hypotheses[0]]) for one in results]
-                for one in names[:N_SINGLE]:
-                    began = time.perf_counter()
-                    alone.translate_batch([one], use_vmap=short, **options)
-                    samples.setdefault(f"one by one, {'short' if short else 'all'}", []).append(
-                        1 / (time.perf_counter() - began)
-                    )
-            found[f"beam {beam}"] = {
-                "sentences a second": {name: round(statistics.median(each), 1) for name, each in samples.items()},
-                "BLEU": {
-                    "all": round(bleu(texts[False], references), 2),
-                    "short": round(bleu(texts[True], references), 2),
-                },
-                "translations that differ": sum(a != b for a, b in zip(texts[False], texts[True], strict=True)),
-            }
+        for kind, beam in itertools.product(("float32", "int8"), (1, 4)):
+            found[f"{kind}, beam {beam}"] = compare(folder, kind, beam, names, tokenizer, references, rounds)
     (RESULTS / "shortlist.json").write_text(json.dumps({"found": found, **machine()}, indent=1) + "\n")
     print(json.dumps(found, indent=1))
 
