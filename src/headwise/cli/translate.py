@@ -17,7 +17,7 @@ def translate(
     text: Annotated[
         str | None, typer.Argument(metavar="[TEXT]", help="What to translate; else standard input.")
     ] = None,
-    model: Annotated[str | None, typer.Option(metavar="DIR", help="A model or run folder.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="DIR", help="A model or run folder, or a model's name.")] = None,
     input_file: Annotated[Path | None, typer.Option("--input", metavar="FILE", help="Read lines from here.")] = None,
     output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write lines here; a new file.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an output that was interrupted.")] = False,
@@ -57,7 +57,6 @@ def translate(
         print(f"engine {translator.why}", file=sys.stderr)
 
     wanted, details = translator.search.beam_size if as_json else max(1, n_best), alignments or as_json
-
     n_loops = 0
 
     def work(done: int, texts: list[str]) -> "Iterator[list[str]]":

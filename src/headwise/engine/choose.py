@@ -22,7 +22,7 @@ import numpy as np
 from headwise.atomic import write_text
 from headwise.bundle import MANIFEST, Bundle
 from headwise.config import RunConfig, SearchConfig
-from headwise.engine.convert import largest_int8, write_model
+from headwise.engine.convert import CPUINFO, largest_int8, write_model
 from headwise.engine.ctranslate2 import TYPES, ComputeType, CTranslate2Engine, unsupported
 from headwise.errors import FolderError, InputError, MissingExtra
 from headwise.home import home
@@ -159,7 +159,7 @@ def seconds(engine: Any, config: RunConfig, beam_size: int) -> float:
 
 def _processor() -> str:
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = CPUINFO.read_text().splitlines()
         return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()

@@ -1,10 +1,9 @@
 """The fast engine: CTranslate2, without torch."""
 
-import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import ctranslate2
 import numpy as np
@@ -75,23 +74,20 @@ class CTranslate2Engine:
                 f"{longest} pieces, source or output, are more than the {TABLE_ROWS} that ctranslate2 gets"
             )
         limits = [len(source) + search.extra_pieces for source in sources]
-        found = _ended(self._begun(range(len(sources)), longest, sources, search, prefixes))
+        found = dict(self._called(range(len(sources)), longest, sources, search, prefixes))
         # All were given the most that any may have. One that came near its own limit is decoded again with that.
-        late: dict[int, list[int]] = {}
-        for i, (pieces, _) in found.items():
-            if max(map(len, pieces)) >= limits[i] - 1:
-                late.setdefault(limits[i], []).append(i)
-        begun = [self._begun(indices, limit, sources, search, prefixes) for limit, indices in late.items()]
-        found |= _ended(itertools.chain(*begun))
+        late = [i for i in found if max(map(len, found[i][0])) >= limits[i] - 1]
+        for limit in {limits[i] for i in late}:
+            found |= self._called([i for i in late if limits[i] == limit], limit, sources, search, prefixes)
         hypotheses = [_hypotheses(*found[i], limit, search, n_best) for i, limit in enumerate(limits)]
         if prefixes or search.min_pieces or search.no_repeat:  # CTranslate2 then tells of other probabilities
             return self._rescored(sources, hypotheses, search)
         return hypotheses
 
-    def _begun(
+    def _called(
         self, indices: Sequence[int], limit: int, sources: Sequence[Ids], search: SearchConfig, prefixes: Sequence[Ids]
-    ) -> Iterable[tuple[int, Any]]:
-        """Some of the sources, given to CTranslate2 for at most `limit` steps; every worker gets a share."""
+    ) -> Iterator[tuple[int, tuple[list[list[str]], list[float]]]]:
+        """What CTranslate2 finds for some of the sources in at most `limit` steps; every worker gets a share."""
         share = sum(len(sources[i]) for i in indices) // self.workers + 1
         results = self.translator.translate_batch(
             [_names(sources[i]) for i in indices],
@@ -106,9 +102,9 @@ class CTranslate2Engine:
             return_scores=True,
             batch_type="tokens",
             max_batch_size=min(BATCH_TOKENS, share),
-            asynchronous=True,
         )
-        return zip(indices, results, strict=True)
+        for i, result in zip(indices, results, strict=True):
+            yield i, (result.hypotheses, result.scores)
 
     def _rescored(
         self, sources: Sequence[Ids], found: list[list[Hypothesis]], search: SearchConfig
@@ -156,11 +152,6 @@ class CTranslate2Engine:
 def _names(pieces: Sequence[int]) -> list[str]:
     """Pieces are known to CTranslate2 by their numbers, so that no text can be mistaken for a special piece."""
     return [str(piece) for piece in pieces]
-
-
-def _ended(begun: Iterable[tuple[int, Any]]) -> dict[int, tuple[list[list[str]], list[float]]]:
-    """Pieces and scores of each source's hypotheses, as soon as there are all."""
-    return {i: (result.hypotheses, result.scores) for i, one in begun for result in [one.result()]}
 
 
 def _hypotheses(
