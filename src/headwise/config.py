@@ -166,12 +166,25 @@ class CorpusConfig(Settings):
     tgt: str | None = Field(default=None, description="its target, line by line")
     pairs: str | None = Field(default=None, description="source TAB target, instead of both")
     weight: float = Field(default=1.0, gt=0, le=1000, description="how often it stands in an epoch")
+    source_lang: str | None = Field(default=None, description="its source language, where that is not data.source_lang")
+    target_lang: str | None = Field(default=None, description="its target language, where that is not data.target_lang")
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if (self.src is None, self.tgt is None, self.pairs is None) not in {(False, False, True), (True, True, False)}:
             raise ValueError("a corpus is src and tgt, or pairs")
         return self
+
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class CopiesConfig(Settings):
+    """Which share of the training pairs stands there once more, both sides changed alike."""
+
+    upper: Share = Field(default=0.0, description="in upper case")
+    lower: Share = Field(default=0.0, description="in lower case")
+    no_stop: Share = Field(default=0.0, description="without the mark that ends the sentence")
 
 
 class DataConfig(Settings):
@@ -183,6 +196,8 @@ class DataConfig(Settings):
         ge=1, le=10_000_000, description="pieces on either side of a batch at most, padding included"
     )
     max_pieces: int = Field(default=256, ge=2, le=65_536, description="longer pairs are left out of training")
+    both_ways: bool = Field(default=False, description="learn each corpus from target to source too, in the same model")
+    copies: CopiesConfig = Field(default=CopiesConfig(), description="pairs that stand there once more, changed")
     train: list[CorpusConfig] = Field(default=[], description="what is learned from")
     dev: list[CorpusConfig] = Field(default=[], description="what is validated on; 1 % of train where there is none")
 

@@ -70,12 +70,13 @@ class Translator:
 
         n_best       how many alternatives are wanted, the best one included; at most the width of the beam
         details      also give pieces with their log probabilities, and which word comes from which
-        to           the target language, by code or English name; needed by a model that knows several
+        to           the target language, by code or English name; else the one that the model was made for
         source_lang  the source language, by which a long text is split into sentences
         prefix       what each translation begins with
         first        the number of the first text, by which sampling draws
         """
-        to, source_lang = self._target(to), self._source(source_lang)
+        to = self._target(to)
+        source_lang = self._source(source_lang, to)
         texts = [text] if isinstance(text, str) else text
         sources = self.tokenizer.encode_source([one.strip() for one in texts], to)  # text/    str -> ids
         whole = [self._split(*one, source_lang, to) for one in zip(texts, sources, strict=True)]
@@ -103,14 +104,19 @@ class Translator:
     def _target(self, asked: str | None) -> str | None:
         """The language whose tag the source gets; None for a model of one direction."""
         several = self.tokenizer.languages
+        if asked is None and self.languages[1] in several:
+            return self.languages[1]
         if asked is None and several:
             raise InputError(f"this model knows several target languages; ask for one: {', '.join(several)}")
         found = None if asked is None else find_language(asked, several or self.languages[1:], "target")
         return found if several else None
 
-    def _source(self, asked: str | None) -> str:
+    def _source(self, asked: str | None, to: str | None) -> str:
+        """The language of the text: the model's own source, or where it is turned round another one that it knows."""
         known = [self.languages[0], *self.tokenizer.languages]
-        return known[0] if asked is None else find_language(asked, known, "source")
+        if asked is None:
+            return next((one for one in known if one != to), known[0])
+        return find_language(asked, known, "source")
 
     def _split(self, text: str, ids: list[int], source_lang: str, to: str | None) -> list[Part]:
         """The text, whose words are `ids`, as one part, or a longer one as sentences."""

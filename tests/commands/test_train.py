@@ -114,6 +114,26 @@ def test_one_command_from_text_to_model(finished):
     assert "<script" not in page
 
 
+def test_both_ways_in_one_model(corpus, inside):
+    both = ["--set", "data.both_ways=true", "--set", "data.copies.lower=0.5"]
+    assert inside("train", *FILES, "--out", "runs/both", *SETS, *both)[0] == 0
+    bundle = Bundle.read(corpus / "runs" / "both" / "model")
+    assert bundle.config.model.vocab_size == 16  # with a tag for each direction
+    assert "# en to de, and back" in bundle.card
+    events = [json.loads(line) for line in (corpus / "runs/both/log.jsonl").read_text().splitlines()]
+    assert next(e for e in events if e["event"] == "start")["pairs"] == 600  # no digit has a lower case
+    assert {"BLEU", "BLEU de", "BLEU en", "chrF2 de"} <= next(e for e in events if e["event"] == "validation").keys()
+    assert inside("translate", "123", "--model", "runs/both", "--to", "English", "--engine", "torch")[0] == 0
+    assert inside("train", *FILES, "--out", "runs/both", *SETS, *both)[0] == 0  # finished
+    code, told = inside("train", *FILES, "--out", "runs/both", *SETS, "--set", "data.both_ways=false")
+    assert code == 2
+    assert "data.both_ways was True and is now False" in told
+    plain = ["--pairs", "train.tsv.gz", "--dev-pairs", "dev.tsv.gz", "--out", "runs/nowhere"]
+    code, told = inside("train", *plain, *SETS, *both)
+    needs = "error: data.both_ways needs both languages: give --source-lang and --target-lang, such as en and de"
+    assert (code, told.splitlines()[-1]) == (2, needs)
+
+
 def test_the_average_is_the_mean_of_the_checkpoints(finished):
     weights = [Bundle.read(finished / "checkpoints" / f"step-{step:08d}").weights for step in (5, 10, 12)]
     mean = Bundle.read(finished / "model").weights

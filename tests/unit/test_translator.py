@@ -138,6 +138,22 @@ def test_a_model_of_several_languages_is_told_which():
         translator.score(["a"], ["b"], to="en")
 
 
+def test_a_model_of_both_directions_goes_its_own_way_unless_it_is_turned_round():
+    tokenizer = Tokenizer.learn(["a b"], ["a b"], TokenizerConfig(vocab_size=300), 1, ["de", "en"])
+    seen = []
+
+    class Engine:
+        def score(self, sources, targets):
+            seen.extend(sources)
+            return []
+
+    translator = Translator(tokenizer, Engine(), SearchConfig(), ("en", "de"))
+    translator.score(["a"], ["b"])
+    translator.score(["a"], ["b"], to="English")
+    assert seen == [tokenizer.encode_source(["a"], to)[0] for to in ("de", "en")]
+    assert [translator._source(None, to) for to in ("de", "en")] == ["en", "de"]
+
+
 def test_each_part_draws_numbers_of_its_own(babbler):
     translator = load(babbler, engine="ctranslate2", compute_type="float32", search={"split_pieces": 8})
     seen = []

@@ -10,9 +10,7 @@ Source = Annotated[Path | None, typer.Option(metavar="FILE", help="Source, a sen
 Pairs = Annotated[
     Path | None, typer.Option(metavar="TSV", help="Source and reference in one file; more columns, more references.")
 ]
-Language = Annotated[
-    str | None, typer.Option(metavar="LANG", help="Target language; needed by a model that knows several.")
-]
+Language = Annotated[str | None, typer.Option(metavar="LANG", help="Target language, where the model knows several.")]
 Engine = Annotated[str, typer.Option(help="auto, torch or ctranslate2.")]
 Kind = Annotated[str, typer.Option("--compute-type", help="Of ctranslate2: auto, float32, int8 or bfloat16.")]
 Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change a setting of the search.")]

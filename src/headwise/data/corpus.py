@@ -13,9 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from headwise.config import CorpusConfig
+from headwise.config import CopiesConfig, CorpusConfig, DataConfig
+from headwise.data.copies import copies_of
 from headwise.errors import DataError, UnequalLines
 
+NO_COPIES = CopiesConfig()
 BOM, GZIP = b"\xef\xbb\xbf", b"\x1f\x8b"
 
 
@@ -23,12 +25,17 @@ BOM, GZIP = b"\xef\xbb\xbf", b"\x1f\x8b"
 class Corpus:
     """Where pairs come from: `src` and `tgt` line by line, or `src` alone with a tab in each line.
 
-    `part` leaves only the pairs whose hash lies between two numbers, the first included.
+    `part` leaves only the pairs whose hash lies between two numbers, the first included. `turned`, it gives the target
+    as source. `copies` follow the pairs that they are of.
     """
 
     src: Path
     tgt: Path | None = None
     part: tuple[int, int] | None = None
+    turned: bool = False
+    to: str | None = None  # the language of the target that it gives
+    weight: float = 1.0  # how often it stands in an epoch
+    copies: CopiesConfig = NO_COPIES
 
     @classmethod
     def of(cls, config: CorpusConfig) -> "Corpus":
@@ -67,7 +74,9 @@ class Corpus:
         for number, (src, tgt) in enumerate(self.raw_pairs(), start=1):
             if self.part and not begin <= pair_hash(src, tgt) < end:
                 continue
-            yield self.decode(src, number, self.src), self.decode(tgt, number, self.tgt or self.src)
+            pair = self.decode(src, number, self.src), self.decode(tgt, number, self.tgt or self.src)
+            for one, other in (pair, *copies_of(pair, self.copies)):
+                yield (other, one) if self.turned else (one, other)
 
     @staticmethod
     def decode(line: bytes, number: int, file: Path) -> str:
@@ -79,6 +88,16 @@ class Corpus:
             raise DataError(
                 f"{file}, line {number}, byte {error.start + 1}: 0x{byte:02x} is not UTF-8; convert the file"
             ) from None
+
+
+def directions(corpora: Sequence[CorpusConfig], data: DataConfig) -> list[Corpus]:
+    """Each of these corpora of `data` in the direction it has, or in both."""
+    found = []
+    for config in corpora:
+        languages = config.source_lang or data.source_lang, config.target_lang or data.target_lang
+        corpus = replace(Corpus.of(config), weight=config.weight, to=languages[1])
+        found += [corpus, replace(corpus, turned=True, to=languages[0])] if data.both_ways else [corpus]
+    return found
 
 
 def pair_hash(src: bytes, tgt: bytes) -> int:

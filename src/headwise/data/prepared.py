@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from headwise.atomic import new_folder
-from headwise.data.corpus import Corpus
+from headwise.data.corpus import NO_COPIES, Corpus
 from headwise.errors import DataError, FolderError
 from headwise.text.tokenizer import Tokenizer
 
@@ -60,18 +60,18 @@ def prepare(
     tokenizer: Tokenizer,
     folder: Path,
     max_pieces: int = 256,
-    to: str | None = None,
     dropout: float = 0.0,
     n_samples: int = 1,
 ) -> Prepared:
     """Encode all pairs into `folder`, or take what lies there if it was made of the very same.
 
+    A tokenizer with language tags puts that of its target before each source.
     With `dropout`, BPE dropout cuts each pair in `n_samples` ways; a pair is too long if it is so without it.
     """
-    fingerprint = _fingerprint(corpora, tokenizer, [max_pieces, to, dropout, n_samples])
+    fingerprint = _fingerprint(corpora, tokenizer, [max_pieces, None, dropout, n_samples])
     if not (folder / FACTS).exists():
         with new_folder(folder) as unfinished:
-            facts = _write(corpora, tokenizer, unfinished, max_pieces, to, [dropout] * n_samples)
+            facts = _write(corpora, tokenizer, unfinished, max_pieces, [dropout] * n_samples)
             facts |= {"format_version": FORMAT_VERSION, "fingerprint": fingerprint}
             (unfinished / FACTS).write_text(json.dumps(facts, indent=2))
     prepared = open_prepared(folder)
@@ -108,6 +108,12 @@ def _fingerprint(corpora: Sequence[Corpus], tokenizer: Tokenizer, settings: list
     digest = hashlib.sha256(json.dumps([FORMAT_VERSION, tokenizer.to_text(), *settings]).encode())
     for corpus in corpora:
         digest.update(f"\0corpus {corpus.part}".encode())
+        if tokenizer.languages:
+            digest.update(f" to {corpus.to}".encode())
+        if corpus.turned:
+            digest.update(b" turned")
+        if corpus.copies != NO_COPIES:
+            digest.update(corpus.copies.model_dump_json().encode())
         for src, tgt in corpus.raw_pairs():
             digest.update(b"%d %d " % (len(src), len(tgt)))
             digest.update(src + tgt)
@@ -119,7 +125,6 @@ def _write(
     tokenizer: Tokenizer,
     folder: Path,
     max_pieces: int,
-    to: str | None,
     dropouts: Sequence[float],
 ) -> dict[str, Any]:
     """Stream everything through the tokenizer into the files of a folder, once for each of `dropouts`."""
@@ -137,6 +142,7 @@ def _write(
             begins, n_pairs, n_empty, n_long = [], 0, 0, 0
             for corpus in corpora:
                 begins.append(n_pairs)
+                to = corpus.to if tokenizer.languages else None
                 for block in _blocks(corpus.pairs()):
                     full = [(src, tgt) for src, tgt in block if src.strip() and tgt.strip()]
                     encoded = _encode(tokenizer, full, to)

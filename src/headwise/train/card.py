@@ -13,7 +13,8 @@ def card_of(config: RunConfig, facts: dict[str, Any], n_pairs: int, n_dev: int) 
     names = [Path(name).name for c in data.train for name in (c.src, c.tgt, c.pairs) if name is not None]
     scores = "\n".join(f"- {name} {value:.2f}, `{signature}`" for name, (value, signature) in facts["scores"].items())
     began = f"\nIt was trained further from `{Path(train.init).name}`." if train.init else ""
-    return f"""# {data.source_lang} to {data.target_lang}
+    back = ", and back" if data.both_ways else ""
+    return f"""# {data.source_lang} to {data.target_lang}{back}
 
 A Transformer of {model.n_encoder_layers} + {model.n_decoder_layers} layers, d_model {model.d_model}, d_ff {model.d_ff},
 {model.n_heads} heads, {model.vocab_size:,} pieces; trained by headwise {__version__}.{began}

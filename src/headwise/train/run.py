@@ -16,6 +16,7 @@ from headwise import __version__
 from headwise.bundle import Bundle, find_model
 from headwise.config import RunConfig, SearchConfig, load_config
 from headwise.data.batches import Batch, Batches, Position
+from headwise.data.corpus import directions
 from headwise.data.prepared import open_prepared
 from headwise.errors import BundleError, InputError, TrainingError
 from headwise.model.transformer import Transformer
@@ -31,7 +32,7 @@ from headwise.train.loop import Teacher, Update, learn, make_optimizer, tensors
 from headwise.train.precision import wants_bfloat16
 from headwise.train.report import write_report
 from headwise.train.resume import State
-from headwise.train.setup import dev_pairs, set_up
+from headwise.train.setup import DevPair, dev_pairs, set_up
 from headwise.train.stop import Stop
 from headwise.train.tensorboard import tensorboard
 from headwise.train.validate import Validation, validate
@@ -108,7 +109,9 @@ class Run:
         self.bfloat16 = wants_bfloat16(train, self.team.device)
         self.tokenizer = Tokenizer.from_text(self.folder.tokenizer_file.read_text(encoding="utf-8"))
         prepared = open_prepared(self.folder.data / "train")
-        self.batches = Batches(prepared, data.batch_tokens, train.seed, [corpus.weight for corpus in data.train])
+        self.batches = Batches(
+            prepared, data.batch_tokens, train.seed, [c.weight for c in directions(data.train, data)]
+        )
         self.dev = Batches(open_prepared(self.folder.data / "dev"), data.batch_tokens, seed=0, shuffle=False)
         self.dev_pairs = dev_pairs(self.folder, train.decode_dev)
         torch.manual_seed(train.seed)
@@ -319,7 +322,7 @@ class Run:
         self._draw(state.step, {f"dev/{name}": value for name, value in facts.items()})
         return state
 
-    def _validation(self, model: Transformer, search: SearchConfig, pairs: Sequence[tuple[str, str]]) -> Validation:
+    def _validation(self, model: Transformer, search: SearchConfig, pairs: Sequence[DevPair]) -> Validation:
         return validate(model, self.config, self.tokenizer, self.dev, pairs, search, self.bfloat16)
 
     def _save(self, state: State) -> None:

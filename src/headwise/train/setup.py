@@ -4,14 +4,15 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from headwise.atomic import write_text
 from headwise.bundle import Bundle, find_model
-from headwise.config import CORPORA, CorpusConfig, RunConfig, Settings, check, load_config, settings_of
+from headwise.config import CORPORA, CorpusConfig, DataConfig, RunConfig, Settings, check, load_config, settings_of
 from headwise.data.check import check_corpora
-from headwise.data.corpus import Corpus, hold_out, spread
+from headwise.data.corpus import Corpus, directions, hold_out, spread
 from headwise.data.prepared import prepare
 from headwise.errors import BundleError, ConfigError, DataError
 from headwise.runfile import to_toml
@@ -43,27 +44,35 @@ FREE = {
 MAY_DIFFER_FROM_INIT = {"dropout", "attention_dropout", "ff_dropout", "attention", "vocab_size", "src_vocab_size"}
 
 
+class DevPair(NamedTuple):
+    """A pair that is validated on."""
+
+    src: str
+    ref: str
+    to: str | None = None  # its target language, in a model that knows several
+
+
 def set_up(config: RunConfig, folder: RunFolder, log: Log) -> None:
     """Make the folder ready to train in, or see that what is asked for is what it was made for."""
-    train, dev = ([Corpus.of(corpus) for corpus in corpora] for corpora in (config.data.train, config.data.dev))
-    if not train:
+    files, dev_files = ([Corpus.of(corpus) for corpus in corpora] for corpora in (config.data.train, config.data.dev))
+    if not files:
         raise ConfigError("there is nothing to learn from: give --src and --tgt, or --pairs, or [[data.train]]")
     is_new = not folder.run_file.exists()
-    config = _completed(config, _look(train, dev, log)) if is_new else _gone_on_with(config, folder.run_file)
+    config = _completed(config, _look(files, dev_files, log)) if is_new else _gone_on_with(config, folder.run_file)
+    train, dev = (directions(corpora, config.data) for corpora in (config.data.train, config.data.dev))
     if not dev:
-        n_pairs = sum(1 for corpus in train for _ in corpus.raw_pairs())
+        n_pairs = sum(1 for corpus in files for _ in corpus.raw_pairs())
         train, dev = hold_out(train, min(HELD_OUT_PAIRS, max(1, n_pairs // HELD_OUT)))
+    train = [replace(corpus, copies=config.data.copies) for corpus in train]
     tokenizer = _tokenizer(config, folder, train)
     cut = config.tokenizer
-    prepared = prepare(
-        train, tokenizer, folder.data / "train", config.data.max_pieces, None, cut.bpe_dropout, cut.n_samples
-    )
+    prepared = prepare(train, tokenizer, folder.data / "train", config.data.max_pieces, cut.bpe_dropout, cut.n_samples)
     if not len(prepared):
         raise DataError(f"no pairs are left: {prepared.n_empty} have an empty side, {prepared.n_long} are too long")
     if not len(prepare(dev, tokenizer, folder.data / "dev", config.data.max_pieces)):
         raise DataError("no pairs are left to validate on")
     if not (folder.data / DEV_TEXT).exists():
-        pairs = (pair for corpus in dev for pair in corpus.pairs() if all(text.strip() for text in pair))
+        pairs = _in_turn(dev, tokenizer)
         write_text(folder.data / DEV_TEXT, "".join(json.dumps(pair, ensure_ascii=False) + "\n" for pair in pairs))
     sizes = {"vocab_size": tokenizer.vocab_size, "src_vocab_size": tokenizer.src_vocab_size}
     config = _changed(config, model={**config.model.model_dump(), **sizes})
@@ -71,10 +80,18 @@ def set_up(config: RunConfig, folder: RunFolder, log: Log) -> None:
         write_text(folder.run_file, to_toml(config))
 
 
-def dev_pairs(folder: RunFolder, n: int | None) -> list[tuple[str, str]]:
+def dev_pairs(folder: RunFolder, n: int | None) -> list[DevPair]:
     """The first `n` pairs that are validated on, or all, as text."""
     with open(folder.data / DEV_TEXT, encoding="utf-8", newline="\n") as lines:
-        return [(src, tgt) for src, tgt in map(json.loads, itertools.islice(lines, n))]
+        return [DevPair(*pair) for pair in map(json.loads, itertools.islice(lines, n))]
+
+
+def _in_turn(dev: Sequence[Corpus], tokenizer: Tokenizer) -> Iterator[list[str]]:
+    """The pairs of all corpora by turns, so that the first few are of every direction."""
+    for pairs in itertools.zip_longest(*(corpus.pairs() for corpus in dev)):
+        for corpus, pair in zip(dev, pairs, strict=True):
+            if pair and all(text.strip() for text in pair):
+                yield [*pair, corpus.to] if corpus.to and tokenizer.languages else [*pair]
 
 
 def choose_preset(corpora: Sequence[CorpusConfig]) -> str:
@@ -108,6 +125,10 @@ def _completed(config: RunConfig, n_pairs: int) -> RunConfig:
     config = _changed(
         config, data={**data.model_dump(), **languages}, tokenizer={**cut.model_dump(), "vocab_size": n_pieces}
     )
+    if config.data.both_ways and any("und" in pair for pair in _languages(config.data)):
+        raise ConfigError(
+            "data.both_ways needs both languages: give --source-lang and --target-lang, such as en and de"
+        )
     if config.train.init is None:
         return config
     given = Bundle.read(find_model(config.train.init)).config.model
@@ -115,6 +136,11 @@ def _completed(config: RunConfig, n_pairs: int) -> RunConfig:
     if different:
         raise ConfigError("\n".join(f"model.{line} ({config.train.init} is to be the beginning)" for line in different))
     return config
+
+
+def _languages(data: DataConfig) -> list[tuple[str, str]]:
+    """Source and target of each corpus."""
+    return [(c.source_lang or data.source_lang, c.target_lang or data.target_lang) for c in data.train]
 
 
 def _gone_on_with(config: RunConfig, run_file: Path) -> RunConfig:
@@ -129,9 +155,9 @@ def _gone_on_with(config: RunConfig, run_file: Path) -> RunConfig:
     free = FREE - ({"train.max_steps"} if old.train.schedule in ("cosine", "linear") else set())
     lines = _differences(old, config, free | set(CORPORA))
     for path in ("train", "dev"):  # where files lie may change, what they say is known by a hash
-        before, now = ([c.weight for c in getattr(x.data, path)] for x in (old, config))
+        before, now = ([(c.weight, c.to) for c in directions(getattr(x.data, path), x.data)] for x in (old, config))
         if before != now:
-            lines.append(f"data.{path} had corpora of weights {before} and has {now}")
+            lines.append(f"data.{path} had corpora of weights and target languages {before} and has {now}")
     if lines:
         lines = [f"{run_file}: {line}" for line in lines]
         raise ConfigError("\n".join([*lines, "a run goes on as it began; undo this, or train in a new folder"]))
@@ -162,7 +188,9 @@ def _tokenizer(config: RunConfig, folder: RunFolder, train: Sequence[Corpus]) ->
         else:
             n_pairs = sum(1 for corpus in train for _ in corpus.raw_pairs())
             source, target = _lines(train, n_pairs, side=0), _lines(train, n_pairs, side=1)
-            text = Tokenizer.learn(source, target, config.tokenizer, n_pairs).to_text()
+            targets = sorted({corpus.to or "und" for corpus in train})
+            tags = targets if len(targets) > 1 else []
+            text = Tokenizer.learn(source, target, config.tokenizer, n_pairs, tags).to_text()
         write_text(file, text)
     return Tokenizer.from_text(file.read_text(encoding="utf-8"))
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -13,6 +13,7 @@ from headwise.evaluate.scores import Score, bleu, chrf
 from headwise.model.transformer import Transformer
 from headwise.text.tokenizer import Tokenizer
 from headwise.train.loop import Teacher, tensors
+from headwise.train.setup import DevPair
 from headwise.translator import Translator
 
 N_SAMPLES = 5  # sentences shown
@@ -43,7 +44,7 @@ def validate(
     config: RunConfig,
     tokenizer: Tokenizer,
     dev: Batches,
-    pairs: Sequence[tuple[str, str]],
+    pairs: Sequence[DevPair],
     search: SearchConfig,
     bfloat16: bool,
 ) -> Validation:
@@ -58,9 +59,20 @@ def validate(
             n_tokens += batch.n_tokens
     if not pairs:
         return Validation(total / n_tokens, (), ())
-    sources, references = zip(*pairs, strict=True)
-    found = Translator(tokenizer, TorchEngine(model), search).translate(sources)
-    translations = [one.text for one in found]
-    scores = bleu(translations, references), chrf(translations, references)
-    shown = list(zip(sources, references, translations, strict=True))[:: max(1, len(pairs) // N_SAMPLES)][:N_SAMPLES]
-    return Validation(total / n_tokens, scores, tuple(shown))
+    translator = Translator(tokenizer, TorchEngine(model), search)
+    targets = sorted({pair.to for pair in pairs}, key=str)
+    parts = {to: [pair for pair in pairs if pair.to == to] for to in targets}
+    found = {to: [one.text for one in translator.translate([p.src for p in part], to=to)] for to, part in parts.items()}
+    scores = _scores(
+        [text for texts in found.values() for text in texts], [p.ref for part in parts.values() for p in part]
+    )
+    if len(parts) > 1:
+        for to, part in parts.items():
+            scores += tuple(replace(s, name=f"{s.name} {to}") for s in _scores(found[to], [p.ref for p in part]))
+    translated = {to: iter(texts) for to, texts in found.items()}
+    shown = [(pair.src, pair.ref, next(translated[pair.to])) for pair in pairs][:: max(1, len(pairs) // N_SAMPLES)]
+    return Validation(total / n_tokens, scores, tuple(shown[:N_SAMPLES]))
+
+
+def _scores(translations: Sequence[str], references: Sequence[str]) -> tuple[Score, ...]:
+    return bleu(translations, references), chrf(translations, references)

@@ -2,12 +2,13 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from headwise.config import TokenizerConfig
+from headwise.config import CopiesConfig, TokenizerConfig
 from headwise.data.corpus import Corpus
 from headwise.data.prepared import BLOCK, open_prepared, prepare
 from headwise.errors import DataError, FolderError
@@ -21,14 +22,14 @@ TOKENIZER = Tokenizer.learn(
 
 def corpus(folder: Path, pairs: list[tuple[str, str]], name: str = "train.tsv") -> Corpus:
     (folder / name).write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs))
-    return Corpus(folder / name)
+    return Corpus(folder / name, to="de")
 
 
 def test_arrays_hold_what_the_tokenizer_gives(tmp_path):
     """Over more than one block, two corpora, pairs without a side and pairs that are too long among them."""
     first = corpus(tmp_path, [("", "leer"), *PAIRS, ("x" * 400, "kurz")])
     second = corpus(tmp_path, [("the last", "der letzte"), ("blank", "  ")], "more.tsv")
-    prepared = prepare([first, second], TOKENIZER, tmp_path / "data", max_pieces=60, to="de")
+    prepared = prepare([first, second], TOKENIZER, tmp_path / "data", max_pieces=60)
     assert (len(prepared), prepared.n_empty, prepared.n_long, prepared.begins) == (
         len(PAIRS) + 1,
         2,
@@ -55,9 +56,11 @@ def test_prepared_once(tmp_path):
 def test_other_text_or_settings_are_not_mistaken_for_it(tmp_path):
     pairs = corpus(tmp_path, PAIRS[:9])
     prepare([pairs], TOKENIZER, tmp_path / "data")
-    for changed in ({"max_pieces": 255}, {"to": "de"}):
+    with pytest.raises(FolderError, match="was prepared from other text or with other settings"):
+        prepare([pairs], TOKENIZER, tmp_path / "data", max_pieces=255)
+    for changed in ({"to": None}, {"turned": True}, {"copies": CopiesConfig(lower=0.5)}):
         with pytest.raises(FolderError, match="was prepared from other text or with other settings"):
-            prepare([pairs], TOKENIZER, tmp_path / "data", **changed)
+            prepare([replace(pairs, **changed)], TOKENIZER, tmp_path / "data")
     other = corpus(tmp_path, [*PAIRS[:8], ("number 8 of man", "y" + PAIRS[8][1])], "other.tsv")
     with pytest.raises(FolderError, match="was prepared from other text"):
         prepare([other], TOKENIZER, tmp_path / "data")
