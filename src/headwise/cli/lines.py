@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from headwise.atomic import write_text
-from headwise.data.corpus import Corpus
-from headwise.errors import DataError, FolderError
+from headwise.data.corpus import Corpus, cannot_read
+from headwise.errors import FolderError
 
 BLOCK = 512  # lines that are translated together
 
@@ -103,7 +103,7 @@ def sha256(file: Path) -> str:
         with file.open("rb") as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest()
     except OSError as error:
-        raise DataError(f"cannot read {file}: {error.strerror}") from None
+        raise cannot_read(file, error) from None
 
 
 def count(file: Path) -> int:

@@ -118,7 +118,7 @@ def _files(
 
     from headwise.bundle import MANIFEST, find_model
     from headwise.cli.lines import Output, count, sha256, stdin, stream, whole_groups, whole_lines
-    from headwise.errors import DataError
+    from headwise.data.corpus import cannot_read
 
     made_from = {}
     if source and output:
@@ -131,7 +131,8 @@ def _files(
     try:
         reading = source.open("rb") if source else stdin()
     except OSError as error:
-        raise DataError(f"cannot read {source}: {error.strerror}") from None
+        assert source is not None
+        raise cannot_read(source, error) from None
     columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     with reading, Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

@@ -24,7 +24,7 @@ LOOKED_FOR = {
     "encoding": ("invalid UTF-8", "convert the file to UTF-8"),
     "lines": ("unequal lines", "find where the two files part, and mend it there"),
     "readable": ("unreadable", "see the message"),
-    "nothing": ("nothing left", "every pair has an empty side, or there is none"),
+    "nothing": ("nothing left", "no line has two sides; in a file of pairs a tab parts them"),
     "empty": ("empty side", "such pairs are left out"),
     "duplicate": ("duplicate pairs", "remove them, or they count as often as they stand there"),
     "overlap": ("dev pairs in train", "remove them from one of the two, or the score on dev means little"),

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from headwise.config import CopiesConfig, CorpusConfig, DataConfig
+from headwise.config import CopiesConfig, CorpusConfig, DataConfig, hint
 from headwise.data.copies import copies_of
 from headwise.errors import DataError, UnequalLines
 
@@ -150,4 +150,12 @@ def raw_lines(file: Path) -> Iterator[bytes]:
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{file} is damaged: {error}") from None
     except OSError as error:
-        raise DataError(f"cannot read {file}: {error.strerror}") from None
+        raise cannot_read(file, error) from None
+
+
+def cannot_read(file: Path, error: OSError) -> DataError:
+    """What to raise for it; a name that is not there brings the nearest one that is."""
+    near = ""
+    if isinstance(error, FileNotFoundError) and file.parent.is_dir():
+        near = hint(file.name, [other.name for other in file.parent.iterdir() if other.is_file()])
+    return DataError(f"cannot read {file}: {error.strerror}{near}")
