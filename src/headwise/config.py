@@ -185,6 +185,7 @@ class CopiesConfig(Settings):
     upper: Share = Field(default=0.0, description="in upper case")
     lower: Share = Field(default=0.0, description="in lower case")
     no_stop: Share = Field(default=0.0, description="without the mark that ends the sentence")
+    with_unknown: Share = Field(default=0.0, description="with a number, an address or an emoji that stays as it is")
 
 
 class DataConfig(Settings):

@@ -76,7 +76,7 @@ def test_tiny_and_small_search_as_both_engines_do():
 def test_a_preset_says_everything_that_is_not_derived(preset):
     derived = {"model.d_k", "model.d_v", "model.src_vocab_size", "train.max_epochs", "train.max_minutes", "train.init"}
     derived |= {f"data.{name}" for name in ("source_lang", "target_lang", "both_ways", "train", "dev")}
-    derived |= {f"data.copies.{name}" for name in ("upper", "lower", "no_stop")}
+    derived |= {f"data.copies.{name}" for name in ("upper", "lower", "no_stop", "with_unknown")}
     if preset in ("tiny", "small"):
         derived |= {"tokenizer.vocab_size"}
     if load_config(preset).train.schedule == "paper":

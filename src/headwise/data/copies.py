@@ -1,32 +1,75 @@
-"""Copies of a pair as people also write it: all capitals, no capitals, no stop at the end."""
+"""Copies of a pair as people also write it: all capitals, no capitals, no stop at the end, with something unknown."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
 
 from headwise.config import CopiesConfig
 
 Pair = tuple[str, str]
 STOPS = ".!?"
+LETTERS, DIGITS = "abcdefghijklmnopqrstuvwxyz", "0123456789"
+EMOJI = [chr(code) for first, last in ((0x1F300, 0x1F5FF), (0x1F600, 0x1F64F), (0x1F680, 0x1F6C5), (0x1F900, 0x1F9FF))
+         for code in range(first, last + 1)]  # fmt: skip
+
+
+def copies_of(pair: Pair, shares: CopiesConfig) -> Iterator[Pair]:
+    """The copies that this pair has; what they are follows from a hash of it, so they are always the same."""
+    for kind, change in CHANGES.items():
+        share = getattr(shares, kind)
+        draw = Random(_number(kind, pair)) if share else None
+        if draw and draw.random() < share:
+            copy = change(pair, draw)
+            if copy != pair and all(copy):
+                yield copy
 
 
 def _without_stop(text: str) -> str:
     return text.rstrip().rstrip(STOPS).rstrip()
 
 
-CHANGES: dict[str, Callable[[str], str]] = {"upper": str.upper, "lower": str.lower, "no_stop": _without_stop}
+def _with_something(pair: Pair, draw: Random) -> Pair:
+    """The same thing after both sides or before them, or, once in four times, nothing but the thing."""
+    thing, place = _thing(draw), draw.random()
+    if place < 0.25:
+        return thing, thing
+    src, tgt = pair
+    return (f"{src} {thing}", f"{tgt} {thing}") if place < 0.75 else (f"{thing} {src}", f"{thing} {tgt}")
 
 
-def copies_of(pair: Pair, shares: CopiesConfig) -> Iterator[Pair]:
-    """The copies that this pair has; which pairs have one is settled by a hash, so it is always the same ones."""
-    for kind, change in CHANGES.items():
-        share = getattr(shares, kind)
-        if share and _draw(kind, pair) < share:
-            copy = change(pair[0]), change(pair[1])
-            if copy != pair and all(copy):
-                yield copy
+CHANGES: dict[str, Callable[[Pair, Random], Pair]] = {
+    "upper": lambda pair, draw: (pair[0].upper(), pair[1].upper()),
+    "lower": lambda pair, draw: (pair[0].lower(), pair[1].lower()),
+    "no_stop": lambda pair, draw: (_without_stop(pair[0]), _without_stop(pair[1])),
+    "with_unknown": _with_something,
+}
 
 
-def _draw(kind: str, pair: Pair) -> float:
-    """A number from 0 to 1 that follows from the text."""
+def _thing(draw: Random) -> str:
+    """Something that no language changes: numbers, times, addresses, names of files, emoji."""
+
+    def some(of: Sequence[str], least: int, most: int) -> str:
+        n = least + int(draw.random() * (most - least + 1))
+        return "".join(of[int(draw.random() * len(of))] for _ in range(n))
+
+    word, number = some(LETTERS, 2, 9), some(DIGITS, 1, 7)
+    forms = [
+        some(EMOJI, 1, 3),
+        number,
+        f"{number}:{some(DIGITS, 2, 2)}",
+        f"https://{word}.{some(LETTERS, 2, 3)}/{some(LETTERS + DIGITS, 0, 8)}",
+        f"www.{word}.{some(LETTERS, 2, 3)}",
+        f"{word}@{some(LETTERS, 3, 8)}.{some(LETTERS, 2, 3)}",
+        f"#{word}",
+        f"@{word}{number}",
+        f"{word}.{some(LETTERS, 2, 4)}",
+        f"{word.capitalize()}-{number}",
+        f"({number})",
+        f"{word}_{some(LETTERS, 2, 6)}()",
+    ]
+    return forms[int(draw.random() * len(forms))]
+
+
+def _number(kind: str, pair: Pair) -> int:
     digest = hashlib.blake2b("\t".join((kind, *pair)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") / 2**64
+    return int.from_bytes(digest, "big")

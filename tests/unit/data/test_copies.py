@@ -26,6 +26,18 @@ def test_nothing_is_copied_that_would_be_the_same_or_empty(pair):
     assert not list(copies_of(pair, CopiesConfig(no_stop=1.0)))
 
 
+def test_what_no_language_changes_stands_on_both_sides():
+    copies = [copy for pair in PAIRS for copy in copies_of(pair, CopiesConfig(with_unknown=1.0))]
+    assert len(copies) == len(PAIRS)
+    alone = [one for one, other in copies if one == other]
+    assert 400 < len(alone) < 600  # a quarter of them
+    for (src, tgt), (one, other) in zip(PAIRS, copies, strict=True):
+        if one != other:
+            [thing] = {one.replace(src, "").strip(), other.replace(tgt, "").strip()}
+            assert thing
+    assert len(set(alone)) > 350
+
+
 def test_as_many_as_asked_for_and_always_the_same():
     """With 2,000 draws of 0.3 the count lies within 600 +- 4.9 standard deviations, for any hash worth the name."""
     chosen = [bool(list(copies_of(pair, CopiesConfig(lower=0.3)))) for pair in PAIRS]
