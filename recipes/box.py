@@ -33,13 +33,13 @@ with a number, an address or an emoji.
 
 ## Training
 
-`headwise train recipes/tatoeba-en-de.toml`: {steps:,} updates, {pieces:,} target pieces, {minutes:.0f} minutes on two CPU
-cores with other work beside them for a part of the time. The mean of {averaged} checkpoints of a moving average.
+`headwise train recipes/tatoeba-en-de.toml`: {steps:,} updates, {pieces:,} target pieces, {minutes:.0f} minutes on two
+CPU cores with other work beside them for a part of the time. The mean of {averaged} checkpoints of a moving average.
 
 ## Scores
 
-On the {n_test:,} sentences of `test.en-de.tsv`, a half of the test set v2021-08-07 of the Tatoeba Challenge, scored once;
-beam {beam}. The set was not looked at before.
+On the {n_test:,} sentences of `test.en-de.tsv`, a half of the test set v2021-08-07 of the Tatoeba Challenge,
+scored once; beam {beam}. The set was not looked at before.
 
 {scores}
 
