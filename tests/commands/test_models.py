@@ -118,3 +118,18 @@ def test_a_person_is_asked(babbler, typed, tmp_path, answer, left, said):
     assert "B)? [y/N]" in done.stderr
     assert done.stderr.endswith(f"{said}\n")
     assert os.listdir(tmp_path / "home" / "models") == left
+
+
+def test_doctor(babbler, typed, tmp_path, monkeypatch):
+    typed("models", "add", str(babbler), "--name", "mine")
+    code, out, err = typed("doctor")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1].startswith("problems: 0, notes: ")
+    assert max(map(len, out.splitlines())) <= 80
+    monkeypatch.setitem(sys.modules, "torch", None)
+    (tmp_path / "home" / "models" / "mine" / "config.json").unlink()
+    code, out, _ = typed("doctor", "--json")
+    [problem] = [finding for finding in json.loads(out) if finding["level"] == "problem"]
+    assert (code, problem["part"], problem["name"]) == (2, "models", "mine")
+    assert problem["remedy"] == "headwise models remove mine, and add it again"
+    assert typed("doctor")[1].splitlines()[-1].startswith("problems: 1, notes: ")

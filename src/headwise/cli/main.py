@@ -10,6 +10,7 @@ from typer.exceptions import Abort, Exit, TyperException
 
 from headwise import __version__
 from headwise.cli.data import check
+from headwise.cli.doctor import doctor
 from headwise.cli.evaluate import evaluate, score
 from headwise.cli.info import info
 from headwise.cli.models import add, list_models, remove, verify
@@ -24,6 +25,7 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
     "score": score,
     "info": info,
     "init": write_run_file,
+    "doctor": doctor,
     "data check": check,
     "models list": list_models,
     "models add": add,
