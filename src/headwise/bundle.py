@@ -21,9 +21,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from headwise.architecture import Shape, parameters
 from headwise.atomic import new_folder
-from headwise.config import RunConfig, check
+from headwise.config import RunConfig, check, hint
 from headwise.errors import BundleDamaged, BundleError, BundleVersion, ConfigError, NotABundle, ParameterMismatch
-from headwise.home import home
+from headwise.home import named_models
 
 FORMAT, FORMAT_VERSION = "headwise", 1
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "weights.safetensors", "tokenizer.json"
@@ -72,11 +72,19 @@ class Bundle:
     @classmethod
     def read(cls, folder: Path | str) -> "Bundle":
         """Read a folder, every file checked against the manifest before anything of it is used."""
-        folder = Path(folder)
-        try:
-            contents = _verified(folder)
-        except OSError as error:
-            raise BundleError(f"cannot read {error.filename or folder}: {error.strerror}") from None
+        return cls._of(Path(folder), _verified(Path(folder)))
+
+    @classmethod
+    def copy(cls, folder: Path | str, to: Path | str) -> None:
+        """Read a folder and write its files, byte for byte and no others, to a new one, whole or not at all."""
+        contents = _verified(Path(folder))
+        cls._of(Path(folder), contents)  # refuses what does not fit together
+        with new_folder(Path(to)) as unfinished:
+            for name, data in contents.items():
+                (unfinished / name).write_bytes(data)
+
+    @classmethod
+    def _of(cls, folder: Path, contents: Mapping[str, bytes]) -> "Bundle":
         try:
             raw = _json(folder / CONFIG, contents[CONFIG])
             config = check(RunConfig, raw.get("settings"), where=f"in {folder / CONFIG}")
@@ -95,11 +103,11 @@ class Bundle:
 def find_model(path: Path | str) -> Path:
     """The model folder at `path`: itself, or of a run its model, or its newest checkpoint while it has none.
 
-    A name without a folder here is one of the user's models, in `$HEADWISE_HOME/models`.
+    A name without a folder here is that of a model in `$HEADWISE_HOME/models` or in the box.
     """
     path = Path(path)
-    if len(path.parts) == 1 and not path.exists() and (home() / "models" / path).is_dir():
-        path = home() / "models" / path
+    if len(path.parts) == 1 and not path.exists():
+        path = named_model(path.name)
     if (path / MANIFEST).is_file() or not (path / "run.toml").is_file():
         return path
     if (path / "model" / MANIFEST).is_file():
@@ -108,6 +116,20 @@ def find_model(path: Path | str) -> Path:
     if not checkpoints:
         raise NotABundle(f"the run in {path} has no checkpoint yet; go on with: headwise train --out {path}")
     return checkpoints[-1].parent
+
+
+def named_model(name: str) -> Path:
+    """The folder of the model that has this name."""
+    known = named_models()
+    if name not in known:
+        way = hint(name, list(known)) or "; headwise models list shows those that have a name"
+        raise NotABundle(f"there is no model {name!r}{way}")
+    return known[name]
+
+
+def identity(folder: Path) -> str:
+    """What tells the model in this folder from any other."""
+    return _sha256((folder / MANIFEST).read_bytes())[:32]
 
 
 def mismatches(config: RunConfig, weights: Mapping[str, Array]) -> list[str]:
@@ -210,9 +232,17 @@ def _json(file: Path, data: bytes) -> dict[str, Any]:
 
 
 def _verified(folder: Path) -> dict[str, bytes]:
-    """The files that the manifest lists, each as long as it says and with its SHA-256."""
-    files = _read_manifest(folder).files
-    contents: dict[str, bytes] = {}
+    """The manifest and the files that it lists, each as long as it says and with its SHA-256."""
+    try:
+        return _checked(folder)
+    except OSError as error:
+        raise BundleError(f"cannot read {error.filename or folder}: {error.strerror}") from None
+
+
+def _checked(folder: Path) -> dict[str, bytes]:
+    manifest, data = _read_manifest(folder)
+    files = manifest.files
+    contents = {MANIFEST: data}
     problems: list[str] = []
     for name in sorted(files.keys() & {CONFIG, WEIGHTS, TOKENIZER, CARD}):
         file, entry = folder / name, files[name]
@@ -230,7 +260,7 @@ def _verified(folder: Path) -> dict[str, bytes]:
     return contents
 
 
-def _read_manifest(folder: Path) -> Manifest:
+def _read_manifest(folder: Path) -> tuple[Manifest, bytes]:
     file = folder / MANIFEST
     if not file.is_file():
         raise NotABundle(_what_it_is(folder))
@@ -255,7 +285,7 @@ def _read_manifest(folder: Path) -> Manifest:
         manifest = None
     if manifest is None or data != _canonical(raw) or not {CONFIG, WEIGHTS} <= manifest.files.keys():
         raise BundleDamaged(f"{file} is damaged; restore the folder from a copy")
-    return manifest
+    return manifest, data
 
 
 def _what_it_is(folder: Path) -> str:

@@ -1,7 +1,8 @@
-"""Where headwise keeps what belongs to the user: models, and what is made from them."""
+"""Where models lie: those of the user, what is made from them, and those that come with headwise."""
 
 import os
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 
@@ -14,3 +15,29 @@ def home() -> Path:
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "headwise"
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "headwise"
+
+
+def own_models() -> Path:
+    """The user's models, a folder each."""
+    return home() / "models"
+
+
+def converted() -> Path:
+    """Models in CTranslate2's form; the name of a folder begins with the identity of what it was made from."""
+    return home() / "ctranslate2"
+
+
+def box() -> Path:
+    """The models that come with headwise, a folder each."""
+    return Path(str(files("headwise"))) / "box"
+
+
+def named_models() -> dict[str, Path]:
+    """The folders of all models that have a name; one of the user's goes before one in the box."""
+    places = [place for place in (box(), own_models()) if place.is_dir()]
+    return {
+        folder.name: folder
+        for place in places
+        for folder in sorted(place.iterdir())
+        if folder.is_dir() and not folder.name.startswith(".")  # a dot: not yet whole
+    }

@@ -76,7 +76,7 @@ def test_info_of_a_model_folder(model):
 WRONG = [
     (["inof"], "No such command 'inof'. Did you mean 'info'?"),
     (["info"], "Missing argument 'PRESET_OR_MODEL'."),
-    (["info", "bse"], "'bse' is no preset (base, big, small, tiny), no run file and no model folder; did you mean 'base'?"),
+    (["info", "bse"], "'bse' is no preset (base, big, small, tiny), no run file and no model; did you mean 'base'?"),
     (["info", "base", "--jsn"], "No such option: --jsn"),
     (["info", "base", "--set"], "Option '--set' requires an argument"),
     (["info", "base", "--set", "model.d_modle=3"], "unknown setting 'model.d_modle' from --set; did you mean 'model.d_model'?"),

@@ -363,7 +363,7 @@ FAULTS = [
     ([*FILES, "--set", "train.warmup=3"], "error: unknown setting 'train.warmup' from --set; did you mean 'train.warmup_steps'?\n"),
     ([*FILES, "--set", "model.vocab_size=50"], "error: model.vocab_size follows from the tokenizer; set tokenizer.vocab_size instead\n"),
     ([*FILES, "--weight", "2", "--weight", "3"], "error: --weight is given 2 times for 1 corpora: one for each\n"),
-    ([*FILES, "--init", "nowhere"], "error: there is no model folder nowhere\n"),
+    ([*FILES, "--init", "nowhere"], "error: there is no model 'nowhere'; headwise models list shows those that have a name\n"),
     pytest.param([*FILES, "--device", "cuda"], "error: there is no CUDA device that torch can use; leave --device out\n", marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is one")),
     ([*FILES, "--device", "tpu"], "error: there is no device 'tpu'; choose from auto, cpu, cuda\n"),
     (["nothing.toml"], "error: there is no run file nothing.toml\n"),

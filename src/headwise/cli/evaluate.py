@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model or run folder.")]
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model or run folder, or a model's name.")]
 Source = Annotated[Path | None, typer.Option(metavar="FILE", help="Source, a sentence a line.")]
 Pairs = Annotated[
     Path | None, typer.Option(metavar="TSV", help="Source and reference in one file; more columns, more references.")

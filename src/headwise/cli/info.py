@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 
 
 def info(
-    what: Annotated[
-        str, typer.Argument(metavar="PRESET_OR_MODEL", help="A preset, a run file (.toml), a model or run folder.")
-    ],
+    what: Annotated[str, typer.Argument(metavar="PRESET_OR_MODEL", help="A preset, a run file (.toml), a model.")],
     overrides: Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change a setting.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
@@ -39,16 +37,17 @@ def _find(what: str, overrides: "Sequence[str]") -> "tuple[RunConfig, str | None
 
     from headwise.config import hint, load_config, preset_names
     from headwise.errors import InputError
+    from headwise.home import named_models
 
     if what in preset_names():
         return load_config(what, overrides=overrides), None
     if what.endswith(".toml"):
         return load_config(file=Path(what), overrides=overrides), None
-    if not Path(what).exists():
-        known = preset_names()
-        raise InputError(
-            f"{what!r} is no preset ({', '.join(known)}), no run file and no model folder{hint(what, known)}"
-        )
+    named = named_models()
+    if not Path(what).exists() and what not in named:
+        presets = preset_names()
+        near = hint(what, [*presets, *named])
+        raise InputError(f"{what!r} is no preset ({', '.join(presets)}), no run file and no model{near}")
     if overrides:
         raise InputError(f"--set changes presets and run files; {what} is a saved model")
     from headwise.bundle import Bundle, find_model
@@ -61,6 +60,8 @@ def _draw(what: str, stored: str | None, config: "RunConfig", architecture: "Arc
     from rich import box
     from rich.console import Console
     from rich.table import Table
+
+    from headwise.units import in_bytes, short
 
     model, train, search = config.model, config.train, config.search
     count, flops, memory = architecture.parameters, architecture.flops, architecture.memory
@@ -92,15 +93,15 @@ def _draw(what: str, stored: str | None, config: "RunConfig", architecture: "Arc
         row("output", f"{count.output:,}")
     row("total", f"{count.total:,}")
     section(f"FLOPs a token (length {flops.length})")
-    row("training", _short(flops.training_per_token), "forward + backward, both sides")
-    row("encoding", _short(flops.encoding_per_token), "the encoder, a source token")
-    row("decoding", _short(flops.decoding_per_token), "one cached step, a target token")
+    row("training", short(flops.training_per_token), "forward + backward, both sides")
+    row("encoding", short(flops.encoding_per_token), "the encoder, a source token")
+    row("decoding", short(flops.decoding_per_token), "one cached step, a target token")
     section("memory")
-    row("weights, float32", _bytes(memory.weights_float32), "as stored here" if stored == "float32" else "")
-    row("weights, float16", _bytes(memory.weights_float16), "as stored here" if stored == "float16" else "")
-    row("weights, int8", _bytes(memory.weights_int8), "as stored here" if stored == "int8" else "")
-    row("training state", _bytes(memory.training_state), "weights, gradients, Adam's moments")
-    row("decoding cache", _bytes(memory.cache_per_token), "a token of a hypothesis")
+    row("weights, float32", in_bytes(memory.weights_float32), "as stored here" if stored == "float32" else "")
+    row("weights, float16", in_bytes(memory.weights_float16), "as stored here" if stored == "float16" else "")
+    row("weights, int8", in_bytes(memory.weights_int8), "as stored here" if stored == "int8" else "")
+    row("training state", in_bytes(memory.training_state), "weights, gradients, Adam's moments")
+    row("decoding cache", in_bytes(memory.cache_per_token), "a token of a hypothesis")
     section("recipe")
     row("batch", f"{config.data.batch_tokens:,}", "target tokens")
     row("steps", f"{train.max_steps:,}", f"warm-up {train.warmup_steps:,}, schedule {train.schedule}")
@@ -116,14 +117,3 @@ def _sharing(config: "RunConfig") -> str:
         "none": "not shared",
     }[model.share_embeddings]
     return shared if model.src_vocab_size == model.vocab_size else f"source {model.src_vocab_size:,}; {shared}"
-
-
-def _short(number: int) -> str:
-    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if number >= size:
-            return f"{number / size:.1f} {unit}"
-    return str(number)
-
-
-def _bytes(number: int) -> str:
-    return f"{_short(number)}B" if number >= 1000 else f"{number} B"

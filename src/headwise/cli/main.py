@@ -10,8 +10,10 @@ from typer.exceptions import Abort, Exit, TyperException
 
 from headwise import __version__
 from headwise.cli.data import check
+from headwise.cli.doctor import doctor
 from headwise.cli.evaluate import evaluate, score
 from headwise.cli.info import info
+from headwise.cli.models import add, list_models, remove, verify
 from headwise.cli.train import train, write_run_file
 from headwise.cli.translate import translate
 from headwise.errors import HeadwiseError, Interrupted
@@ -23,11 +25,19 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
     "score": score,
     "info": info,
     "init": write_run_file,
+    "doctor": doctor,
     "data check": check,
+    "models list": list_models,
+    "models add": add,
+    "models verify": verify,
+    "models remove": remove,
 }
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-groups = {"data": typer.Typer(no_args_is_help=True, help="Look at parallel text.")}
+groups = {
+    "data": typer.Typer(no_args_is_help=True, help="Look at parallel text."),
+    "models": typer.Typer(no_args_is_help=True, help="List, add, verify and remove models by name."),
+}
 for group, verbs in groups.items():
     app.add_typer(verbs, name=group)
 for name, command in COMMANDS.items():

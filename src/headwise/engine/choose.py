@@ -1,10 +1,8 @@
 """Which engine: the one asked for, or the fastest installed one that can do it, as measured once for each model."""
 
 import atexit
-import hashlib
 import json
 import logging
-import platform
 import shutil
 import subprocess
 import sys
@@ -20,12 +18,13 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from headwise.atomic import write_text
-from headwise.bundle import MANIFEST, Bundle
+from headwise.bundle import Bundle, identity
 from headwise.config import RunConfig, SearchConfig
-from headwise.engine.convert import CPUINFO, largest_int8, write_model
+from headwise.engine.convert import largest_int8, write_model
 from headwise.engine.ctranslate2 import TYPES, ComputeType, CTranslate2Engine, unsupported
 from headwise.errors import FolderError, InputError, MissingExtra
-from headwise.home import home
+from headwise.home import converted
+from headwise.machine import processor
 
 if TYPE_CHECKING:
     from headwise.engine.torch import TorchEngine
@@ -88,8 +87,7 @@ def _ctranslate2(cache: Path, bundle: Bundle, kind: ComputeType, threads: int) -
 
 def _cache(folder: Path) -> Path:
     """Where what is made from a model folder is kept, beside the user's models."""
-    identity = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
-    return home() / "ctranslate2" / f"{identity[:32]}-{version('ctranslate2')}"
+    return converted() / f"{identity(folder)}-{version('ctranslate2')}"
 
 
 def _written(bundle: Bundle, cache: Path, largest: int | None) -> Path:
@@ -110,7 +108,7 @@ def _written(bundle: Bundle, cache: Path, largest: int | None) -> Path:
 
 def _measured(cache: Path, folder: Path, bundle: Bundle, search: SearchConfig, threads: int) -> dict[str, float]:
     """Seconds that each way of computing takes for the same sentences; asked of the file where that was kept."""
-    key = f"{_processor()}, {threads} threads, beam {search.beam_size}"
+    key = f"{processor()}, {threads} threads, beam {search.beam_size}"
     file = cache / "seconds.json"
     known: dict[str, dict[str, float]] = {}
     with suppress(OSError, ValueError):
@@ -155,11 +153,3 @@ def seconds(engine: Any, config: RunConfig, beam_size: int) -> float:
         engine.generate(sources, search)
         took.append(time.perf_counter() - began)
     return min(took)
-
-
-def _processor() -> str:
-    try:
-        lines = CPUINFO.read_text().splitlines()
-        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()

@@ -11,10 +11,10 @@ import numpy as np
 from headwise.atomic import new_folder
 from headwise.bundle import Bundle
 from headwise.config import ModelConfig
+from headwise.machine import instructions
 from headwise.sinusoids import DIALECTS, sinusoids
 
 TABLE_ROWS = 2048  # positions that are written; a longer source is refused
-CPUINFO = Path("/proc/cpuinfo")
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}
 
 
@@ -35,10 +35,7 @@ def largest_int8() -> int:
     """
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return 127
-    try:
-        return 127 if "vnni" in CPUINFO.read_text() else 63
-    except OSError:
-        return 63
+    return 127 if "vnni" in instructions() else 63
 
 
 def make_spec(config: ModelConfig, arrays: Mapping[str, Any], largest: int | None = None) -> Any:

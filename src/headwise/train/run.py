@@ -3,7 +3,6 @@
 import copy
 import math
 import os
-import platform
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from headwise.data.batches import Batch, Batches, Position
 from headwise.data.corpus import directions
 from headwise.data.prepared import open_prepared
 from headwise.errors import BundleError, InputError, TrainingError
+from headwise.machine import processor
 from headwise.model.transformer import Transformer
 from headwise.text.tokenizer import Tokenizer
 from headwise.train import resume
@@ -125,7 +125,7 @@ class Run:
         self.where = {
             "threads": torch.get_num_threads(),
             "processes": self.team.size,
-            "processor": _processor(),
+            "processor": processor(),
             "torch": torch.__version__,
             "precision": "bfloat16" if self.bfloat16 else "float32",
         }
@@ -418,11 +418,3 @@ def _plain(value: float) -> float | str:
     if isinstance(value, int):
         return value
     return float(f"{value:.6g}") if math.isfinite(value) else str(value)
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()

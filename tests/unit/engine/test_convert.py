@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from headwise import machine
 from headwise.bundle import Bundle
 from headwise.config import SearchConfig
 from headwise.engine import convert
@@ -45,7 +46,7 @@ def test_how_large_depends_on_the_machine(monkeypatch, tmp_path):
     monkeypatch.setattr(convert.platform, "machine", lambda: "x86_64")
     for flags, expected in (("flags : avx2 avx512_vnni", 127), ("flags : avx2 avx_vnni", 127), ("flags : avx2", 63)):
         (tmp_path / "cpuinfo").write_text(flags)
-        monkeypatch.setattr(convert, "CPUINFO", tmp_path / "cpuinfo")
+        monkeypatch.setattr(machine, "CPUINFO", tmp_path / "cpuinfo")
         assert largest_int8() == expected
-    monkeypatch.setattr(convert, "CPUINFO", tmp_path / "nowhere")
+    monkeypatch.setattr(machine, "CPUINFO", tmp_path / "nowhere")
     assert largest_int8() == 63
