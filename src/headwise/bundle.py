@@ -22,8 +22,16 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from headwise.architecture import Shape, parameters
 from headwise.atomic import new_folder
 from headwise.config import RunConfig, check, hint
-from headwise.errors import BundleDamaged, BundleError, BundleVersion, ConfigError, NotABundle, ParameterMismatch
-from headwise.home import named_models
+from headwise.errors import (
+    BundleDamaged,
+    BundleError,
+    BundleVersion,
+    ConfigError,
+    InputError,
+    NotABundle,
+    ParameterMismatch,
+)
+from headwise.home import box_model, named_models
 
 FORMAT, FORMAT_VERSION = "headwise", 1
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "weights.safetensors", "tokenizer.json"
@@ -100,12 +108,15 @@ class Bundle:
         return cls(config, weights, texts.get(TOKENIZER), texts.get(CARD), stored)
 
 
-def find_model(path: Path | str) -> Path:
+def find_model(path: Path | str | None) -> Path:
     """The model folder at `path`: itself, or of a run its model, or its newest checkpoint while it has none.
 
-    A name without a folder here is that of a model in `$HEADWISE_HOME/models` or in the box.
+    A name without a folder here is that of a model in `$HEADWISE_HOME/models` or in the box; no name at all stands for
+    the one in the box.
     """
-    path = Path(path)
+    if path is None and not box_model().is_dir():
+        raise InputError("name a model with --model DIR; headwise models list shows those that have a name")
+    path = box_model() if path is None else Path(path)
     if len(path.parts) == 1 and not path.exists():
         path = named_model(path.name)
     if (path / MANIFEST).is_file() or not (path / "run.toml").is_file():

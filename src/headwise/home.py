@@ -32,6 +32,11 @@ def box() -> Path:
     return Path(str(files("headwise"))) / "box"
 
 
+def box_model() -> Path:
+    """The model in the box that is taken where none is named."""
+    return box() / "en-de"
+
+
 def named_models() -> dict[str, Path]:
     """The folders of all models that have a name; one of the user's goes before one in the box."""
     places = [place for place in (box(), own_models()) if place.is_dir()]

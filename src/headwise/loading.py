@@ -17,14 +17,14 @@ KINDS = ("auto", *get_args(ComputeType))
 
 
 def load(
-    model: Path | str,
+    model: Path | str | None = None,
     *,
     engine: str = "auto",
     compute_type: str = "auto",
     threads: int | None = None,
     search: Mapping[str, Any] | None = None,
 ) -> Translator:
-    """The translator of a model or run folder, or of one of the user's models by its name.
+    """The translator of a model or run folder, of a model by its name, or of the one in the box.
 
     engine        auto, torch or ctranslate2; auto takes the fastest one here that can do what is asked for
     compute_type  of ctranslate2: auto, float32, int8 or bfloat16

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from headwise import load
 from headwise.cli.main import main
 
 SCRIPT = Path(sys.executable).with_name("headwise")
@@ -165,10 +166,6 @@ def test_a_prefix(babbler, inside):
     assert (code, err) == (2, "error: the engine ctranslate2 has no prefix in a beam; use --engine torch\n")
 
 
-def test_no_model(inside):
-    assert inside("translate", "text") == (2, "", "error: name a model with --model DIR\n")
-
-
 def test_evaluate_and_score(babbler, inside, tmp_path):
     pytest.importorskip("sacrebleu")
     (tmp_path / "a.tsv").write_text("the dog\tder Hund\tein Hund\nfox\tFuchs\n")
@@ -184,3 +181,14 @@ def test_evaluate_and_score(babbler, inside, tmp_path):
     assert len(log_probs) == 2
     assert err.startswith(f"2 pairs: log probability {sum(log_probs):.2f}, perplexity ")
     assert inside("score", str(babbler), "--src", "s")[::2] == (2, "error: give --src and --tgt, or --pairs\n")
+
+
+def test_without_a_name_it_is_the_model_in_the_box(inside, babbler, tmp_path, monkeypatch):
+    monkeypatch.setattr("headwise.home.box", lambda: tmp_path / "box")
+    said = "error: name a model with --model DIR; headwise models list shows those that have a name\n"
+    assert inside("translate", "text") == (2, "", said)
+    shutil.copytree(babbler, tmp_path / "box" / "en-de")
+    named = inside("translate", "text", "--model", str(babbler), *FAST)
+    assert named[0] == 0
+    assert inside("translate", "text", *FAST) == named
+    assert load(engine="ctranslate2", compute_type="float32").translate("text").text == named[1].removesuffix("\n")

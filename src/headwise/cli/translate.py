@@ -17,7 +17,9 @@ def translate(
     text: Annotated[
         str | None, typer.Argument(metavar="[TEXT]", help="What to translate; else standard input.")
     ] = None,
-    model: Annotated[str | None, typer.Option(metavar="DIR", help="A model or run folder, or a model's name.")] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="DIR", help="A model or run folder, or a model's name; else the box.")
+    ] = None,
     input_file: Annotated[Path | None, typer.Option("--input", metavar="FILE", help="Read lines from here.")] = None,
     output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write lines here; a new file.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an output that was interrupted.")] = False,
@@ -73,7 +75,7 @@ def translate(
             print(*lines, sep="\n")
     elif input_file or output:
         form = str([n_best, alignments, as_json, to, source_lang, prefix])
-        _files(input_file, output, resume, translator, model or "", form, work, grouped=bool(n_best))
+        _files(input_file, output, resume, translator, model, form, work, grouped=bool(n_best))
     else:
         from headwise.cli.lines import stdin, stream
 
@@ -105,7 +107,7 @@ def _files(
     output: Path | None,
     resume: bool,
     translator: "Translator",
-    model: str,
+    model: str | None,
     form: str,
     work: "Work",
     grouped: bool,
@@ -149,13 +151,11 @@ def _files(
 def load(
     model: str | None, overrides: list[str], threads: int | None, engine: str = "auto", compute_type: str = "auto"
 ) -> "Translator":
-    """The translator of a model folder, its search changed by `--set`."""
+    """The translator of a model, its search changed by `--set`."""
     from headwise.config import parse_override
-    from headwise.errors import ConfigError, InputError
+    from headwise.errors import ConfigError
     from headwise.loading import load as load_model
 
-    if model is None:
-        raise InputError("name a model with --model DIR")
     search: dict[str, object] = {}
     for override in overrides:
         [(section, values)] = parse_override(override).items()
