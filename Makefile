@@ -1,6 +1,6 @@
 PYTHON ?= .venv/bin/python
 
-.PHONY: check test bench
+.PHONY: check test docs bench
 
 check:
 	$(PYTHON) -m ruff format --check .
@@ -9,6 +9,9 @@ check:
 
 test:
 	$(PYTHON) -m pytest
+
+docs:
+	$(PYTHON) -m sphinx -q -E -W --keep-going -d docs/_build/doctrees docs docs/_build/html
 
 bench:
 	for name in attend_speed data_memory startup train_speed; do $(PYTHON) benchmarks/$$name.py || exit 1; done

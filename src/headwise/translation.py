@@ -18,14 +18,14 @@ class Translation:
 
     source: str
     text: str
-    score: float = 0.0  # the log probability normalised by length; of several sentences, the mean
-    log_prob: float = 0.0  # of all its pieces and ends
-    n_parts: int = 1  # sentences, or shorter stretches, that were translated one by one
-    complete: bool = True  # False: a part was cut at the longest output that is allowed
-    loop: str | None = None  # how a repetition loop was mended: "alternative", "again" or "cut"
-    pieces: tuple[Piece, ...] = ()  # where details were asked for; the end of each part is a piece without text
-    alignment: tuple[tuple[int, int], ...] = ()  # pairs of words, counted from 0: of the source, of the text
-    alternatives: tuple["Translation", ...] = ()  # further ones, best first
+    score: float = 0.0  #: the log probability normalised by length; of several sentences, the mean
+    log_prob: float = 0.0  #: of all its pieces and ends
+    n_parts: int = 1  #: sentences, or shorter stretches, that were translated one by one
+    complete: bool = True  #: False: a part was cut at the longest output that is allowed
+    loop: str | None = None  #: how a repetition loop was mended: "alternative", "again" or "cut"
+    pieces: tuple[Piece, ...] = ()  #: where details were asked for; the end of each part is a piece without text
+    alignment: tuple[tuple[int, int], ...] = ()  #: pairs of words, counted from 0: of the source, of the text
+    alternatives: tuple["Translation", ...] = ()  #: further ones, best first
 
     def __str__(self) -> str:
         return self.text

@@ -1,17 +1,23 @@
 """What the documents say is so: symbols resolve, links lead somewhere, code runs, printed output is what is printed."""
 
 import importlib
+import inspect
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+import reference  # docs/reference.py
 import torch  # noqa: F401
+import typer
 
-from headwise.config import load_config
+import headwise
+from headwise.cli.main import COMMANDS, app
+from headwise.config import CorpusConfig, known_settings, load_config, parse_override, paths_of, preset_names
 from headwise.model.positions import DIALECTS, sinusoids
 
 ROOT = Path(__file__).parents[2]
@@ -19,8 +25,38 @@ PAGES = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.
 PAGES += [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "benchmarks" / "README.md"]
 
 
-def blocks(page: str, language: str) -> list[str]:
+WITH_PYTHON = [page for page in PAGES if "```python" in page.read_text()]
+
+
+def blocks(page: Path | str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+
+
+def shown_commands() -> list[str]:
+    """What follows the program's name, wherever a page shows a command."""
+    lines = [
+        line for page in PAGES for block in blocks(page, "bash") for line in block.replace("\\\n", "").splitlines()
+    ]
+    return sorted({found[1] for line in lines if (found := re.search(r"(?:^|[ /])headwise (.*?)(?: [<>] .*)?$", line))})
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory) -> Path:
+    """A folder with files of the README's names, and the run that its first command makes of them, cut short."""
+    folder = tmp_path_factory.mktemp("workplace")
+    for name in ("train", "val", "test"):
+        for language in ("en", "de"):
+            lines = [f"{word} {name} {language} {i}" for i, word in enumerate(["one", "two", "three"] * 10)]
+            (folder / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines))
+    (folder / "in.txt").write_text("one\ntwo\n")
+    short = " --set train.max_steps=2 --set model.d_model=16 --set search.extra_pieces=3"
+    run_in(folder, blocks("README.md", "bash")[0].splitlines()[0] + short)
+    return folder
+
+
+def run_in(folder: Path, command: str) -> None:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    subprocess.run(command, shell=True, check=True, cwd=folder, env=environment, capture_output=True)
 
 
 def resolve(path: str) -> object:
@@ -67,13 +103,15 @@ def test_every_section_of_the_model_is_mapped():
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
         assert (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("code", blocks("README.md", "python")[1:], ids=["model", "folder"])
-def test_the_readmes_python_runs(code, tmp_path):
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=[page.name for page in WITH_PYTHON])
+def test_python_runs(page, workplace, monkeypatch):
+    monkeypatch.chdir(workplace)
+    for code in blocks(page, "python"):
+        exec(compile(code, str(page), "exec"), {})
 
 
 def test_the_readmes_console_prints_what_it_says():
@@ -86,27 +124,47 @@ def test_the_readmes_console_prints_what_it_says():
         assert (done.stdout + done.stderr).splitlines() == output
 
 
-def test_the_readmes_training_and_translating_run(tmp_path):
-    """As they stand there, on files of those names, cut short."""
-    for name in ("train", "val", "test"):
-        for language in ("en", "de"):
-            lines = [f"{word} {name} {language} {i}" for i, word in enumerate(["one", "two", "three"] * 10)]
-            (tmp_path / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines))
-    (tmp_path / "in.txt").write_text("one\ntwo\n")
-    [train, translate, evaluate], more = (block.splitlines() for block in blocks("README.md", "bash"))
-    short = " --set train.max_steps=2 --set model.d_model=16 --set search.extra_pieces=3"
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    for command in (train + short, translate, evaluate, *more):
-        subprocess.run(command, shell=True, check=True, cwd=tmp_path, env=environment, capture_output=True)
-    code = blocks("README.md", "python")[0]
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
-    assert len((tmp_path / "test.out").read_text().split("\n")) == 31
+def test_the_readmes_commands_run(workplace):
+    [_, *commands], more = (block.splitlines() for block in blocks("README.md", "bash"))
+    for command in (*commands, *more):
+        run_in(workplace, command)
+    assert len((workplace / "test.out").read_text().split("\n")) == 31
 
 
-def test_the_readmes_run_file_is_one(tmp_path):
-    [block] = blocks("README.md", "toml")
+@pytest.mark.parametrize("line", shown_commands())
+def test_commands_parse(line):
+    command, arguments = typer.main.get_command(app), shlex.split(line.removesuffix(" ..."))
+    while hasattr(command, "commands"):
+        command = command.commands[arguments.pop(0)]
+    given = command.make_context(line, arguments).params
+    settings = {path for override in given.get("overrides") or () for path in paths_of(parse_override(override))}
+    assert {path for path in settings if "." in path} <= set(known_settings())
+
+
+@pytest.mark.parametrize("block", [block for page in PAGES for block in blocks(page, "toml")])
+def test_run_files_are_such(block, tmp_path):
     (tmp_path / "run.toml").write_text(block)
-    assert load_config(file=tmp_path / "run.toml").model.n_decoder_layers == 2
+    load_config(file=tmp_path / "run.toml")
+
+
+def test_the_reference_has_every_command_with_all_its_options():
+    page = reference.commands()
+    for name, function in COMMANDS.items():
+        [section] = re.findall(rf"^## headwise {name}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+        assert section.count("\n: ") == len(inspect.signature(function).parameters), name
+
+
+def test_the_reference_has_every_setting_and_preset():
+    page = reference.settings()
+    for path, field in (known_settings() | CorpusConfig.model_fields).items():
+        assert f"\n`{path}`\n: {field.description}\\\n" in page
+    [header] = re.findall(r"^\| \| default \| (.*) \|$", page, re.MULTILINE)
+    assert sorted(header.split(" | ")) == preset_names()
+
+
+def test_the_reference_has_every_public_name():
+    page = reference.api()
+    assert [name for name in headwise.__all__ if f":: headwise.{name}" not in page] == []
 
 
 def test_the_readmes_commands_are_two_and_ci_calls_them():
@@ -118,7 +176,7 @@ def test_the_readmes_commands_are_two_and_ci_calls_them():
 
 def test_extras_and_constraints():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert list(project["optional-dependencies"]) == ["train", "serve", "explain", "cluster", "track", "dev"]
+    assert list(project["optional-dependencies"]) == ["train", "serve", "explain", "cluster", "track", "docs", "dev"]
     core = {re.split(r"[<>=]", requirement)[0] for requirement in project["dependencies"]}
     assert core == {"ctranslate2", "tokenizers", "safetensors", "pydantic", "typer", "rich", "sentencex", "numpy"}
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and not line.startswith("#")]

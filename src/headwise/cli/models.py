@@ -48,7 +48,7 @@ def add(
 
 
 def verify(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A model; else all.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A model; else all.")] = None,
     debug: Debug = False,
 ) -> int:
     """Check every file of a model against its SHA-256, and its weights against its settings."""

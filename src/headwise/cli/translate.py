@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 
 def translate(
-    text: Annotated[
-        str | None, typer.Argument(metavar="[TEXT]", help="What to translate; else standard input.")
-    ] = None,
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="What to translate; else standard input.")] = None,
     model: Annotated[
         str | None, typer.Option(metavar="DIR", help="A model or run folder, or a model's name; else the box.")
     ] = None,

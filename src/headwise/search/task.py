@@ -32,10 +32,10 @@ class Task:
     bos_id: int
     eos_id: int
     max_steps: Sequence[int]
-    never: tuple[int, ...] = ()  # ids that are not to be generated
-    min_pieces: int = 0  # no end before so many
-    no_repeat: int = 0  # so many pieces in a row never stand there twice; 0 lets them
-    prefix: Sequence[Sequence[int]] = ()  # what each sentence begins with, or nothing at all
+    never: tuple[int, ...] = ()  #: ids that are not to be generated
+    min_pieces: int = 0  #: no end before so many
+    no_repeat: int = 0  #: so many pieces in a row never stand there twice; 0 lets them
+    prefix: Sequence[Sequence[int]] = ()  #: what each sentence begins with, or nothing at all
     device: str | torch.device = "cpu"
 
     def __post_init__(self) -> None:
