@@ -16,7 +16,7 @@ def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where everything goes.")] = Path("headwise-demo"),
     steps: Annotated[int | None, typer.Option(min=1, help="Updates at most; fewer are faster and worse.")] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Of the dates and of the training.")] = 1,
-    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; else all that may be used.")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads; one is enough for so small a model.")] = 1,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show the result only.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> int:
@@ -70,15 +70,17 @@ def _show(examples: "list[Example]", heads: "Heads") -> None:
 def _say_what_next(demo: "Demo") -> None:
     from shlex import quote
 
-    run = quote(str(demo.run))
+    run, again = quote(str(demo.run)), f"headwise demo --out {quote(str(demo.folder))}"
+    if demo.seed != 1:
+        again += f" --seed {demo.seed}"
     print(f"""
   {demo.picture}  the same, head by head
   {demo.run / "report.html"}  how it learned
 
 the same command goes on where it was stopped, or shows this again; to learn more:
-  headwise train --out {run} --set train.max_steps={2 * demo.steps} --set train.max_minutes=5
+  {again} --steps {2 * demo.steps}
 
 next:
   headwise translate --model {run} "the 4th of July, 2030"
   headwise evaluate {run} --pairs {quote(str(demo.test))}
-  headwise train --src train.en --tgt train.de --out runs/mine   # with your own files""")
+  headwise train --src train.en --tgt train.de --out runs/mine  # your own files""")

@@ -18,7 +18,7 @@ from headwise.train.run import train
 from headwise.train.stop import Stop
 
 SIZES: dict[Part, int] = {"train": 30_000, "dev": 300, "test": 1000}  # pairs
-STEPS = 1400
+STEPS, MINUTES = 1200, 1.5  # at most
 MAP_WIDTH = 30  # characters of the source at most
 RECIPE = [  # where it differs from tiny
     "tokenizer.kind=characters",
@@ -31,7 +31,6 @@ RECIPE = [  # where it differs from tiny
     "model.dropout=0.0",  # nothing is seen often enough to be learned by heart
     "data.batch_tokens=1024",
     "data.source_lang=en",
-    "train.max_minutes=1.5",
     "train.warmup_steps=150",
     "train.peak_lr=0.004",
     "train.label_smoothing=0.0",
@@ -41,6 +40,7 @@ RECIPE = [  # where it differs from tiny
     "train.save_every=50",  # a few seconds are the most that a kill costs
     "train.average_checkpoints=4",
     "search.beam_size=1",
+    "search.extra_pieces=5",  # an ISO date has ten characters, and the shortest source has ten
 ]
 
 
@@ -69,17 +69,18 @@ class Demo:
 
     @property
     def config(self) -> RunConfig:
-        """The settings of the run."""
+        """The settings of the run; more steps than usual may take more time."""
         files = {part: [{"pairs": str(self.folder / f"{part}.tsv")}] for part in ("train", "dev")}
-        flags = {"data": files, "train": {"seed": self.seed, "max_steps": self.steps}}
-        return load_config("tiny", flags=flags, overrides=RECIPE)
+        minutes = MINUTES * max(1.0, self.steps / STEPS)
+        limits = {"seed": self.seed, "max_steps": self.steps, "max_minutes": minutes}
+        return load_config("tiny", flags={"data": files, "train": limits}, overrides=RECIPE)
 
-    def learn(self, threads: int | None, tell: Tell, stop: Stop) -> State:
+    def learn(self, threads: int, tell: Tell, stop: Stop) -> State:
         """Write the dates, or see that they are there, and train; what was there before is gone on from."""
         self._prepare()
         return train(self.config, self.run, "auto", threads, tell, stop)
 
-    def ask(self, threads: int | None = None) -> tuple[list[Example], Heads]:
+    def ask(self, threads: int = 1) -> tuple[list[Example], Heads]:
         """What the model makes of every date of the test, and where it looks for one of them, drawn as a picture."""
         asked = pairs("test", SIZES["test"], self.seed)
         translator = load(self.run, engine="torch", threads=threads)
