@@ -24,7 +24,7 @@ LAYERS = [  # lowest first; siblings on one line never import each other
     {"loading"},
     {"evaluate", "doctor"},
     {"train", "explain", "interchange"},
-    {"serve", "reproduce", "compress"},
+    {"serve", "reproduce", "compress", "demo"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -10,6 +10,7 @@ from typer.exceptions import Abort, Exit, TyperException
 
 from headwise import __version__
 from headwise.cli.data import check
+from headwise.cli.demo import demo
 from headwise.cli.doctor import doctor
 from headwise.cli.evaluate import evaluate, score
 from headwise.cli.info import info
@@ -19,6 +20,7 @@ from headwise.cli.translate import translate
 from headwise.errors import HeadwiseError, Interrupted
 
 COMMANDS: dict[str, Callable[..., int | None]] = {
+    "demo": demo,
     "train": train,
     "translate": translate,
     "evaluate": evaluate,

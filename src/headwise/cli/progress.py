@@ -57,7 +57,7 @@ class Screen:
         self.max_steps, self.max_minutes = e["max_steps"], e["max_minutes"] or math.inf
         self._say(
             f"model: {e['parameters']:,} parameters, {e['vocabulary']:,} pieces; "
-            f"{e['device']}, {e['precision']}, {e['threads']} threads"
+            f"{e['device']}, {e['precision']}, {e['threads']} thread{'s' if e['threads'] > 1 else ''}"
             + (f", {e['processes']} processes" if e["processes"] > 1 else "")
         )
         left_out = ", ".join(f"{n:,} {why}" for why, n in e["left_out"].items() if n)

@@ -114,6 +114,12 @@ class Tokenizer:
             found.append(max(0, len(tokenizer.decode(text_ids, skip_special_tokens=False).split()) - 1))
         return found
 
+    def pieces(self, ids: Sequence[int], side: Literal["source", "target"]) -> list[str]:
+        """The text of each piece; those that stand for no text by their names."""
+        tokenizer = self._source if side == "source" else self._target
+        names = [*SPECIAL, *map(language_tag, self.languages)]
+        return [names[i] if i < len(names) else tokenizer.decode([i], skip_special_tokens=False) for i in ids]
+
     def _tag_id(self, language: str) -> int:
         if language not in self.languages:
             known = ", ".join(self.languages) or "none: it has one direction"

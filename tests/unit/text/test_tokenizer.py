@@ -124,3 +124,9 @@ def test_half_a_surrogate_pair_is_refused():
 )
 def test_size_by_the_number_of_pairs(n_pairs, size):
     assert vocabulary_for(n_pairs) == size
+
+
+def test_pieces_are_the_text_that_they_stand_for_or_their_names():
+    tokenizer = Tokenizer.learn(["ab c"], ["é"], TokenizerConfig(kind="characters", joint=False), 1)
+    assert tokenizer.pieces(tokenizer.encode_source(["c bx"])[0], "source") == ["c", " ", "b", "<unk>", "</s>"]
+    assert tokenizer.pieces(tokenizer.encode_target(["é"])[0], "target") == ["é", "</s>"]

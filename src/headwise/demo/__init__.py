@@ -1,0 +1,1 @@
+"""A first run: a small real task, learned from scratch in about a minute."""
