@@ -4,6 +4,7 @@ A line is what stands between two line feeds and nothing else ends one. A leadin
 return at a line's end are not part of the text.
 """
 
+import difflib
 import gzip
 import hashlib
 import heapq
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from headwise.config import CopiesConfig, CorpusConfig, DataConfig, hint
+from headwise.config import CopiesConfig, CorpusConfig, DataConfig
 from headwise.data.copies import copies_of
 from headwise.errors import DataError, UnequalLines
 
@@ -155,7 +156,7 @@ def raw_lines(file: Path) -> Iterator[bytes]:
 
 def cannot_read(file: Path, error: OSError) -> DataError:
     """What to raise for it; a name that is not there brings the nearest one that is."""
-    near = ""
+    near = []
     if isinstance(error, FileNotFoundError) and file.parent.is_dir():
-        near = hint(file.name, [other.name for other in file.parent.iterdir() if other.is_file()])
-    return DataError(f"cannot read {file}: {error.strerror}{near}")
+        near = difflib.get_close_matches(file.name, [other.name for other in file.parent.iterdir()], 1, cutoff=0.7)
+    return DataError(f"cannot read {file}: {error.strerror}" + "".join(f"; did you mean '{name}'?" for name in near))

@@ -60,19 +60,22 @@ def validate(
     if not pairs:
         return Validation(total / n_tokens, (), ())
     translator = Translator(tokenizer, TorchEngine(model), search)
-    targets = sorted({pair.to for pair in pairs}, key=str)
-    parts = {to: [pair for pair in pairs if pair.to == to] for to in targets}
-    found = {to: [one.text for one in translator.translate([p.src for p in part], to=to)] for to, part in parts.items()}
-    scores = _scores(
-        [text for texts in found.values() for text in texts], [p.ref for part in parts.values() for p in part]
-    )
-    if len(parts) > 1:
-        for to, part in parts.items():
-            scores += tuple(replace(s, name=f"{s.name} {to}") for s in _scores(found[to], [p.ref for p in part]))
-    translated = {to: iter(texts) for to, texts in found.items()}
-    shown = [(pair.src, pair.ref, next(translated[pair.to])) for pair in pairs][:: max(1, len(pairs) // N_SAMPLES)]
-    return Validation(total / n_tokens, scores, tuple(shown[:N_SAMPLES]))
+    by_target = {
+        to: [i for i, pair in enumerate(pairs) if pair.to == to] for to in dict.fromkeys(pair.to for pair in pairs)
+    }
+    translations = [""] * len(pairs)
+    for to, asked in by_target.items():
+        for i, one in zip(asked, translator.translate([pairs[i].src for i in asked], to=to), strict=True):
+            translations[i] = one.text
+    scores = _scores(pairs, translations, range(len(pairs)))
+    if len(by_target) > 1:
+        scores += [score for to, asked in by_target.items() for score in _scores(pairs, translations, asked, f" {to}")]
+    shown = [(pair.src, pair.ref, text) for pair, text in zip(pairs, translations, strict=True)]
+    every = max(1, len(pairs) // N_SAMPLES)
+    return Validation(total / n_tokens, tuple(scores), tuple(shown[::every][:N_SAMPLES]))
 
 
-def _scores(translations: Sequence[str], references: Sequence[str]) -> tuple[Score, ...]:
-    return bleu(translations, references), chrf(translations, references)
+def _scores(pairs: Sequence[DevPair], translations: list[str], rows: Sequence[int], which: str = "") -> list[Score]:
+    """Of these rows, `which` being added to the names."""
+    texts, references = [translations[i] for i in rows], [pairs[i].ref for i in rows]
+    return [replace(score, name=score.name + which) for score in (bleu(texts, references), chrf(texts, references))]
