@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -23,10 +24,7 @@ WRONG = [
     ("train --src folder --tgt train.de --out r", "cannot read folder: Is a directory"),
     ("train --src train.en --out r", "--src is given 1 times and --tgt 0 times: they go together"),
     ("train --src train.en --tgt short.de --out r", "train.en has 20 lines, short.de has 19: parallel files must match line by line"),
-    ("train --src bad.en --tgt two.de --out r", "invalid UTF-8: bad.en:2 byte 1; convert the file to UTF-8"),
-    ("train --pairs train.en --out r", "nothing left: train.en; no line has two sides; in a file of pairs a tab parts them"),
     (f"train {FILES}", "where to? give --out DIR, such as --out runs/mine"),
-    (f"train {FILES} --out train.en", "cannot write to train.en: File exists; choose another folder"),
     (f"train {FILES} --out r --weight 1 --weight 2", "--weight is given 2 times for 1 corpora: one for each"),
     ("translate --model model --input trian.en", "cannot read trian.en: No such file or directory; did you mean 'train.en'?"),
     ("translate --model model --input train.en --output train.de", "train.de is there already; choose another name, or move it away"),
@@ -52,6 +50,12 @@ WRONG = [
     ("translate Hello --model model --engine tensorflow", "there is no engine 'tensorflow'; choose from auto, torch, ctranslate2"),
     ("translate Hello --model model --compute-type int3", "there is no compute type 'int3'; choose from auto, float32, int8, bfloat16"),
 ]  # fmt: skip
+if find_spec("torch"):  # without it training gets no further than to say so
+    WRONG += [
+        ("train --src bad.en --tgt two.de --out r", "invalid UTF-8: bad.en:2 byte 1; convert the file to UTF-8"),
+        ("train --pairs train.en --out r", "nothing left: train.en; no line has two sides; in a file of pairs a tab parts them"),
+        (f"train {FILES} --out train.en", "cannot write to train.en: File exists; choose another folder"),
+    ]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -125,14 +129,12 @@ def test_no_permission(tmp_path_factory):
     try:
         (closed / "pairs.tsv").write_text("a\tb\n")
         (closed / "pairs.tsv").chmod(0)
-        for typed, words in (
-            ("init run.toml --pairs pairs.tsv", "path 'pairs.tsv' is not readable"),
-            ("init run.toml --preset tiny", "cannot write run.toml: Permission denied; nothing was changed"),
-        ):
-            done = subprocess.run(script(before, typed), cwd=closed, capture_output=True, text=True, check=False)
-            assert done.returncode == 2, done.stderr
-            *_, line = done.stderr.splitlines()  # after that of the command which imports everything
-            assert line.startswith("error: ")
-            assert words in line
+        done = subprocess.run(
+            script(before, "init run.toml --pairs pairs.tsv"), cwd=closed, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2, done.stderr
+        *_, line = done.stderr.splitlines()  # after that of the command which imports everything
+        assert line.startswith("error: ")
+        assert "path 'pairs.tsv' is not readable" in line
     finally:
         shutil.rmtree(closed)
