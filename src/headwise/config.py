@@ -229,7 +229,9 @@ class TrainConfig(Settings):
     clip_norm: float = Field(default=0.0, ge=0, description="longest gradient of an update; 0 leaves it (as the paper)")
     accumulate: int = Field(default=1, ge=1, le=10_000, description="batches of an update")
     r_drop: float = Field(default=0.0, ge=0, le=100, description="R-Drop's alpha; 0 is off, 5 is its paper's")
-    ema_decay: Probability = Field(default=0.0, description="moving average of the weights, kept a step; 0 is off")
+    ema_decay: Probability = Field(
+        default=0.0, description="moving average of the weights, kept a step, less at first; 0 is off"
+    )
     log_every: int = Field(default=20, ge=1, description="updates between lines of log.jsonl")
     validate_every: int = Field(default=500, ge=1, description="updates between validations")
     decode_dev: int = Field(default=1000, ge=0, description="dev sentences translated at each validation; 0 is none")

@@ -23,6 +23,10 @@ def average(checkpoints: Sequence[Path]) -> dict[str, Array]:
 
 
 @torch.no_grad()
-def follow(ema: Transformer, model: Transformer, decay: float) -> None:
-    """One step of a moving average: `decay` of what it was, the rest of what the weights are now."""
-    torch._foreach_lerp_(list(ema.parameters()), list(model.parameters()), 1 - decay)
+def follow(ema: Transformer, model: Transformer, decay: float, step: int) -> None:
+    """One step of a moving average: `decay` of what it was, the rest of what the weights are now.
+
+    It is less at first, so that the weights from before the first step are soon forgotten.
+    """
+    kept = min(decay, (1 + step) / (10 + step))
+    torch._foreach_lerp_(list(ema.parameters()), list(model.parameters()), 1 - kept)

@@ -239,7 +239,7 @@ class Run:
             if update.skipped:
                 self._name(update, in_a_row, saved)
             elif self.ema is not None:
-                follow(self.ema, self.model, train.ema_decay)
+                follow(self.ema, self.model, train.ema_decay, update.step)
             state = replace(
                 state,
                 step=update.step,
