@@ -4,6 +4,7 @@ import contextlib
 import re
 import time
 import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -270,3 +271,9 @@ def test_presets_are_commented_toml():
         assert text.startswith(f"# {name}: ")
         assert text.count("#") > 8
         assert tomllib.loads(text)
+
+
+def test_recipes_load():
+    found = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
+    assert [file.name for file in found] == ["tatoeba-en-de.toml"]
+    assert all(load_config(file=file).data.both_ways for file in found)
