@@ -83,7 +83,7 @@ def learn(
     teacher: nn.Module = Teacher(model, config, bfloat16)
     if team.size > 1:
         teacher = DistributedDataParallel(teacher)
-    n_workers = n_workers or how_many(team.device, team.size)
+    n_workers = n_workers or how_many(team.device, team.size, bfloat16)
     workers = Workers(list(model.parameters()), n_workers) if n_workers > 1 else None
     while group := list(itertools.islice(batches, config.accumulate)):
         step += 1

@@ -13,9 +13,13 @@ from headwise.train.loss import Loss
 N_WORKERS = 2  # benchmarks/train_speed.py; Python's own lock is shared, so more need not be better
 
 
-def how_many(device: torch.device, n_processes: int) -> int:
-    """How many share a batch: more than one only in a single process on a CPU that has the threads for it."""
-    return N_WORKERS if device.type == "cpu" and n_processes == 1 and torch.get_num_threads() >= N_WORKERS else 1
+def how_many(device: torch.device, n_processes: int, bfloat16: bool) -> int:
+    """How many share a batch: more than one only in a single process on a CPU that has the threads for it.
+
+    Never in bfloat16, where products take so little time that the workers wait for Python's lock.
+    """
+    alone = device.type == "cpu" and n_processes == 1 and not bfloat16
+    return N_WORKERS if alone and torch.get_num_threads() >= N_WORKERS else 1
 
 
 class Workers:

@@ -101,10 +101,11 @@ def test_how_many():
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        assert how_many(torch.device("cpu"), 1) == 2
-        assert how_many(torch.device("cpu"), 2) == 1
-        assert how_many(torch.device("cuda"), 1) == 1
+        assert how_many(torch.device("cpu"), 1, False) == 2
+        assert how_many(torch.device("cpu"), 1, True) == 1
+        assert how_many(torch.device("cpu"), 2, False) == 1
+        assert how_many(torch.device("cuda"), 1, False) == 1
         torch.set_num_threads(1)
-        assert how_many(torch.device("cpu"), 1) == 1
+        assert how_many(torch.device("cpu"), 1, False) == 1
     finally:
         torch.set_num_threads(before)
