@@ -1,4 +1,4 @@
-"""Threads that each learn from a share of the batch: on a CPU faster than threads inside every operation."""
+"""Threads that each learn from a share of the batch: in float32 on a CPU faster than threads in every operation."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +16,7 @@ N_WORKERS = 2  # benchmarks/train_speed.py; Python's own lock is shared, so more
 def how_many(device: torch.device, n_processes: int, bfloat16: bool) -> int:
     """How many share a batch: more than one only in a single process on a CPU that has the threads for it.
 
-    Never in bfloat16, where products take so little time that the workers wait for Python's lock.
+    Never in bfloat16, where two were slower or no faster (docs/design.md).
     """
     alone = device.type == "cpu" and n_processes == 1 and not bfloat16
     return N_WORKERS if alone and torch.get_num_threads() >= N_WORKERS else 1
