@@ -66,7 +66,9 @@ class Translator:
         prefix: str = "",
         first: int = 0,
     ) -> Translation | list[Translation]:
-        """The translation of a text, or of each of several; one without a word in it comes back as it is.
+        """The translation of a text, or of each of several.
+
+        A text without a word in it, or in a writing system of which the model has learned no letter, comes back as it is.
 
         n_best       how many alternatives are wanted, the best one included; at most the width of the beam
         details      also give pieces with their log probabilities, and which word comes from which
@@ -80,11 +82,11 @@ class Translator:
         texts = [text] if isinstance(text, str) else text
         sources = self.tokenizer.encode_source([one.strip() for one in texts], to)  # text/    str -> ids
         whole = [self._split(*one, source_lang, to) for one in zip(texts, sources, strict=True)]
-        split_up = [part.text for one in whole if len(one) > 1 for part in one if part.text]
+        split_up = [part.text for one in whole if len(one) > 1 for part in one if self._takes(part)]
         cut = iter(self.tokenizer.encode_source(split_up, to))
         parts, ids, numbers, prefixes = [], [], [], []
         for i, (one, source) in enumerate(zip(whole, sources, strict=True)):
-            for k, part in enumerate(part for part in one if part.text):
+            for k, part in enumerate(filter(self._takes, one)):
                 parts.append(part.text)
                 ids.append(source if len(one) == 1 else next(cut))
                 numbers.append(first + i + (k << PART_BITS))
@@ -92,7 +94,7 @@ class Translator:
         found = iter(self._parts(parts, ids, numbers, prefixes if prefix else [], n_best, details))
         translations = []
         for one, whole_text in zip(whole, texts, strict=True):
-            done = [next(found) if part.text else Translation("", "") for part in one]
+            done = [next(found) if self._takes(part) else Translation(part.text, part.text) for part in one]
             translations.append(joined(whole_text, [(part.before, part.after) for part in one], done))
         return translations[0] if isinstance(text, str) else translations
 
@@ -124,6 +126,10 @@ class Translator:
         if len(ids) <= limit:
             return [stripped(text)]
         return split(text, source_lang, lambda part: len(self.tokenizer.encode_source([part], to)[0]) <= limit)
+
+    def _takes(self, part: Part) -> bool:
+        """Whether there is something to translate in it."""
+        return bool(part.text) and self.tokenizer.can_read(part.text)
 
     def _parts(
         self,

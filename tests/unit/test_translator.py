@@ -44,6 +44,17 @@ def test_what_has_no_word_comes_back_as_it_is(translator):
         assert (found.text, found.log_prob, found.complete) == (text, 0.0, True)
 
 
+def test_what_is_written_in_letters_that_were_never_learned_comes_back_as_it_is(babbler, translator):
+    for text in ("Привет, как дела?", "  今日はとても寒いです。", "Привет fox"):
+        found = translator.translate(text, n_best=2, details=True)
+        assert (found.text, found.source, found.log_prob, found.complete) == (text, text, 0.0, True)
+    assert translator.translate("the quick brown fox, или").log_prob < 0
+    parts = load(babbler, engine="ctranslate2", threads=2, search={"split_pieces": 12})
+    found = parts.translate("Привет, как дела? The dog. The fox.", details=True)
+    assert found.text.startswith("Привет, как дела? ")
+    assert min(i for i, _ in found.alignment) >= 3
+
+
 def test_white_space_around_a_text_stays(translator):
     inner = translator.translate("the dog").text
     assert translator.translate("  the dog\t ").text == f"  {inner}\t "

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from math import inf
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, tra
 
 from headwise.config import TokenizerConfig
 from headwise.errors import InputError
+from headwise.text.scripts import LATIN, scripts
 from headwise.text.special import EOS_ID, SPECIAL, UNK, language_tag
 
 
@@ -119,6 +121,19 @@ class Tokenizer:
         tokenizer = self._source if side == "source" else self._target
         names = [*SPECIAL, *map(language_tag, self.languages)]
         return [names[i] if i < len(names) else tokenizer.decode([i], skip_special_tokens=False) for i in ids]
+
+    def can_read(self, text: str) -> bool:
+        """False if most of its letters are of writing systems of which no letter was learned."""
+        if text.isascii():
+            return True
+        letters = scripts(text)
+        return set(letters) <= {LATIN} or 2 * sum(one in self._scripts for one in letters) >= len(letters)
+
+    @cached_property
+    def _scripts(self) -> set[str]:
+        """The writing systems of which there is a whole letter in the pieces of the source; Latin is in the bytes."""
+        pieces = self._source.decode_batch([[i] for i in range(self.src_vocab_size)], skip_special_tokens=False)
+        return {LATIN, *scripts("".join(pieces))}
 
     def _tag_id(self, language: str) -> int:
         if language not in self.languages:

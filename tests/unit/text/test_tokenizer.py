@@ -130,3 +130,12 @@ def test_pieces_are_the_text_that_they_stand_for_or_their_names():
     tokenizer = Tokenizer.learn(["ab c"], ["é"], TokenizerConfig(kind="characters", joint=False), 1)
     assert tokenizer.pieces(tokenizer.encode_source(["c bx"])[0], "source") == ["c", " ", "b", "<unk>", "</s>"]
     assert tokenizer.pieces(tokenizer.encode_target(["é"])[0], "target") == ["é", "</s>"]
+
+
+def test_which_writing_systems_were_learned():
+    for tokenizer in (BPE, UNIGRAM):
+        assert [tokenizer.can_read(text) for text in ("", "a", "Où ?", "42 👍", "a б", "б", "日本 a")] == [True] * 5 + [False] * 2
+    russian = Tokenizer.learn(["кот"] * 9, ["cat"] * 9, TokenizerConfig(vocab_size=300, joint=False), 9)
+    assert (russian.can_read("б"), russian.can_read("cat"), russian.can_read("日本")) == (True, True, False)
+    letters = Tokenizer.learn(["кот"], ["cat"], TokenizerConfig(kind="characters"), 1)
+    assert (letters.can_read("б"), letters.can_read("日本")) == (True, False)
