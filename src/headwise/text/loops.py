@@ -6,6 +6,7 @@ from collections import Counter
 
 RATIO = 2.4  # a text that shrinks more than this when compressed says the same again and again
 RUN, TIMES = 4, 5  # and so does one in which so many words in a row come so often
+AT_ONCE = re.compile(r"([^\W\d_].{1,29}?)\1{3}")  # and one with the same letters or words four times at once
 LONGEST = 12  # words that are looked for as one repeated phrase
 
 
@@ -30,9 +31,9 @@ def cut(text: str) -> str:
 
 
 def repeats(text: str) -> bool:
-    """Whether it compresses too well, or four words in a row come five times."""
+    """Whether it compresses too well, says something four times at once, or has four words in a row five times."""
     raw = text.encode("utf-8", "replace")
-    if len(raw) > RATIO * len(zlib.compress(raw)):
+    if len(raw) > RATIO * len(zlib.compress(raw)) or AT_ONCE.search(f"{text} "):
         return True
     words = text.split()
     runs = Counter(tuple(words[i : i + RUN]) for i in range(len(words) - RUN + 1))

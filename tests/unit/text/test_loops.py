@@ -10,6 +10,8 @@ FAIR = [
     "Nein, nein, nein!",
     "Der Mann sieht den Mann, der den Mann sieht, der den Hund sieht.",
     "1234567890 " * 2,
+    "Er hat 10000000000 Euro, sehr, sehr, sehr viel.",
+    "Ha ha ha!",
 ]
 LOOPS = [
     "Salat " * 20,
@@ -17,6 +19,9 @@ LOOPS = [
     "ha" * 100,
     "Ein Hund " + "und ein Hund " * 9,
     "?" * 200,
+    "Er sagte, dass er auf dem Alten und alle alle alle alle auf dem Weg gekommen war.",
+    "Das ist schwachwachwachwach.",
+    "Wer sagt das alles alles alles alles",
 ]
 
 
@@ -32,6 +37,7 @@ def test_loops_are_seen_and_cut(text):
     assert not loops(cut(text))
     assert len(cut(text)) < len(text)
     assert text.startswith(cut(text)[:2])
+    assert not loops(text, text)
 
 
 def test_a_source_that_repeats_itself_may_be_translated_so():
