@@ -317,7 +317,8 @@ def load_config(
 ) -> RunConfig:
     """The whole configuration: preset < run file < flags < overrides ("a.b=c"); a run file may name its preset.
 
-    Without a preset, `base` may stand in for it.
+    Without a preset, `base` may stand in for it. The model has the pieces that the tokenizer is told to learn, unless it
+    is given a number of its own beside or after that.
     """
     layers: list[tuple[str, Mapping[str, Any]]] = []
     if file is not None:
@@ -335,10 +336,17 @@ def load_config(
 
     merged: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    for origin, layer in layers:
+    last: dict[str, int] = {}  # the layer that settles a path
+    for i, (origin, layer) in enumerate(layers):
         _merge(merged, layer)
         origins.update({path: origin for path in paths_of(layer)})
-    return check(RunConfig, merged, origins, where=f"in {file}" if file else "here")
+        last.update({path: i for path in paths_of(layer)})
+    where = f"in {file}" if file else "here"
+    config = check(RunConfig, merged, origins, where)
+    if config.tokenizer.vocab_size and last["tokenizer.vocab_size"] > last["model.vocab_size"]:
+        merged["model"]["vocab_size"] = config.tokenizer.vocab_size
+        config = check(RunConfig, merged, origins, where)
+    return config
 
 
 def preset_names() -> list[str]:
@@ -396,6 +404,16 @@ def settings_of(config: Settings, prefix: str = "") -> dict[str, Any]:
         else:
             values[f"{prefix}{name}"] = value
     return values
+
+
+def without_folders(config: RunConfig) -> RunConfig:
+    """The same, its files by their names alone: whoever is given a model is not told where its text lay."""
+    raw = config.model_dump()
+    for corpus in (*raw["data"]["train"], *raw["data"]["dev"]):
+        corpus.update({name: Path(corpus[name]).name for name in ("src", "tgt", "pairs") if corpus[name]})
+    if raw["train"]["init"]:
+        raw["train"]["init"] = Path(raw["train"]["init"]).name
+    return check(RunConfig, raw)
 
 
 def check(settings: type[S], raw: object, origins: Mapping[str, str] | None = None, where: str = "here") -> S:

@@ -13,7 +13,7 @@ import torch
 
 from headwise import __version__
 from headwise.bundle import Bundle, find_model
-from headwise.config import RunConfig, SearchConfig, load_config
+from headwise.config import RunConfig, SearchConfig, load_config, without_folders
 from headwise.data.batches import Batch, Batches, Position
 from headwise.data.corpus import directions
 from headwise.data.prepared import open_prepared
@@ -333,7 +333,7 @@ class Run:
         path = self.folder.checkpoint(state.step)
         if not path.exists():
             weights = (self.ema or self.model).to_arrays()
-            bundle = Bundle(self.config, weights, self.tokenizer.to_text())
+            bundle = Bundle(without_folders(self.config), weights, self.tokenizer.to_text())
             resume.save(path, bundle, state, self.model, self.optimizer, averaged=self.ema is not None)
         n = max(train.keep_checkpoints, train.average_checkpoints)
         self.folder.prune({*self._regular(state)[-n:], *self._to_average(state)})
@@ -375,7 +375,7 @@ class Run:
             "samples": found.samples,
         }
         card = card_of(self.config, facts, n_pairs=len(self.batches.prepared), n_dev=len(every))
-        Bundle(self.config, weights, self.tokenizer.to_text(), card).write(self.folder.model)
+        Bundle(without_folders(self.config), weights, self.tokenizer.to_text(), card).write(self.folder.model)
         self.log.write("end", **facts, model=str(self.folder.model), report=str(self.folder.report))
         write_report(self.folder, self.config)
 

@@ -211,3 +211,12 @@ def test_a_run_folder_stands_for_its_model_or_its_newest_checkpoint(digit_config
     shutil.rmtree(tmp_path / "run" / "checkpoints")
     with pytest.raises(NotABundle, match="has no checkpoint yet; go on with: headwise train --out"):
         find_model(tmp_path / "run")
+
+
+def test_a_model_does_not_tell_where_its_text_lay(digit_config, tmp_path):
+    train(digit_config("train.max_steps=5"), tmp_path / "run", threads=1)
+    train(digit_config("train.max_steps=5", f"train.init={tmp_path}/run"), tmp_path / "further", threads=1)
+    for folder in (tmp_path / "further" / "model", tmp_path / "further" / "checkpoints" / "step-00000005"):
+        config = Bundle.read(folder).config
+        assert (config.data.train[0].src, config.data.dev[0].tgt, config.train.init) == ("train.src", "dev.tgt", "run")
+        assert str(tmp_path) not in "".join((folder / name).read_text() for name in ("config.json", "tokenizer.json"))
