@@ -317,8 +317,8 @@ def load_config(
 ) -> RunConfig:
     """The whole configuration: preset < run file < flags < overrides ("a.b=c"); a run file may name its preset.
 
-    Without a preset, `base` may stand in for it. The model has the pieces that the tokenizer is told to learn, unless it
-    is given a number of its own beside or after that.
+    Without a preset, `base` may stand in for it. The model has the pieces that the tokenizer is told to learn, unless
+    it is given a number of its own beside or after that.
     """
     layers: list[tuple[str, Mapping[str, Any]]] = []
     if file is not None:

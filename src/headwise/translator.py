@@ -68,7 +68,7 @@ class Translator:
     ) -> Translation | list[Translation]:
         """The translation of a text, or of each of several.
 
-        A text without a word in it, or in a writing system of which the model has learned no letter, comes back as it is.
+        One without a word in it, or in a writing system of which the model has learned no letter, comes back as it is.
 
         n_best       how many alternatives are wanted, the best one included; at most the width of the beam
         details      also give pieces with their log probabilities, and which word comes from which

@@ -134,8 +134,9 @@ def test_pieces_are_the_text_that_they_stand_for_or_their_names():
 
 def test_which_writing_systems_were_learned():
     for tokenizer in (BPE, UNIGRAM):
-        assert [tokenizer.can_read(text) for text in ("", "a", "Où ?", "42 👍", "a б", "б", "日本 a")] == [True] * 5 + [False] * 2
+        assert all(map(tokenizer.can_read, ("", "a", "Où ?", "42 👍", "a ж")))
+        assert not any(map(tokenizer.can_read, ("ж", "日本 a")))
     russian = Tokenizer.learn(["кот"] * 9, ["cat"] * 9, TokenizerConfig(vocab_size=300, joint=False), 9)
-    assert (russian.can_read("б"), russian.can_read("cat"), russian.can_read("日本")) == (True, True, False)
+    assert (russian.can_read("ж"), russian.can_read("cat"), russian.can_read("日本")) == (True, True, False)
     letters = Tokenizer.learn(["кот"], ["cat"], TokenizerConfig(kind="characters"), 1)
-    assert (letters.can_read("б"), letters.can_read("日本")) == (True, False)
+    assert (letters.can_read("ж"), letters.can_read("日本")) == (True, False)
