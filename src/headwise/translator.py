@@ -11,7 +11,7 @@ from headwise.errors import InputError
 from headwise.guard import Candidate, guarded
 from headwise.search.hypothesis import Hypothesis
 from headwise.text.languages import find_language
-from headwise.text.sentences import Part, split, stripped
+from headwise.text.sentences import Part, addresses, around_addresses, split, stripped
 from headwise.text.special import EOS_ID
 from headwise.text.tokenizer import Tokenizer
 from headwise.translation import Piece, Translation, joined
@@ -91,7 +91,10 @@ class Translator:
                 ids.append(source if len(one) == 1 else next(cut))
                 numbers.append(first + i + (k << PART_BITS))
                 prefixes.append(prefix if k == 0 else "")
-        found = iter(self._parts(parts, ids, numbers, prefixes if prefix else [], n_best, details))
+        translated = self._parts(parts, ids, numbers, prefixes if prefix else [], n_best, details)
+        if "und" not in self.languages and not prefix:
+            translated = [self._with_addresses(one, to, n_best, details) for one in translated]
+        found = iter(translated)
         translations = []
         for one, whole_text in zip(whole, texts, strict=True):
             done = [next(found) if self._takes(part) else Translation(part.text, part.text) for part in one]
@@ -170,6 +173,17 @@ class Translator:
             return best
         more = [tuple(one.translation for one in candidates[1:n_best]) for candidates in chosen]
         return [replace(one, alternatives=its) for one, its in zip(best, more, strict=True)]
+
+    def _with_addresses(self, one: Translation, to: str | None, n_best: int, details: bool) -> Translation:
+        """As it is; but where it has lost an address, only what stands around them is translated, piece by piece."""
+        if set(addresses(one.source)) <= set(addresses(one.text)):
+            return one
+        parts = around_addresses(one.source)
+        texts = [part.text for part in parts if self._takes(part) and not addresses(part.text)]
+        sources = self.tokenizer.encode_source(texts, to)
+        found = iter(self._parts(texts, sources, list(range(len(texts))), [], n_best, details))
+        done = [next(found) if part.text in texts else Translation(part.text, part.text) for part in parts]
+        return joined(one.source, [(part.before, part.after) for part in parts], done)
 
     def _prefixes(self, prefixes: list[str], sources: list[list[int]]) -> list[list[int]]:
         """Their ids; none may fill all of the output that its source allows."""

@@ -55,6 +55,19 @@ def test_what_is_written_in_letters_that_were_never_learned_comes_back_as_it_is(
     assert min(i for i, _ in found.alignment) >= 3
 
 
+def test_an_address_that_is_lost_comes_back(translator):
+    """What the babbler says has none of them; where the languages are not known, that may be meant."""
+    text = "the dog https://example.org/a?b=c and the fox, me@example.org."
+    assert "example.org" not in translator.translate(text).text
+    knowing = Translator(translator.tokenizer, translator.engine, translator.search, ("en", "de"))
+    found = knowing.translate(text, n_best=2, details=True)
+    dog, fox, dot = (knowing.translate(part).text for part in ("the dog", "and the fox,", "."))
+    assert found.text == f"{dog} https://example.org/a?b=c {fox} me@example.org{dot}"
+    assert (found.source, found.n_parts, len(found.alternatives)) == (text, 5, 1)
+    assert found.alternatives[0].text.count("example.org") == 2
+    assert knowing.translate("www.example.org").text == "www.example.org"
+
+
 def test_white_space_around_a_text_stays(translator):
     inner = translator.translate("the dog").text
     assert translator.translate("  the dog\t ").text == f"  {inner}\t "

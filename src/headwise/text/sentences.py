@@ -8,6 +8,8 @@ from sentencex import segment
 
 BREAKS = (re.compile(r"(?<=[,;:\u2013\u2014\u3001\uff0c])\s*"), re.compile(r"(?<=\s)(?=\S)"))  # clauses, then words
 
+ADDRESS = re.compile(r"((?:https?://|www\.)\S*[\w/]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+)")
+
 
 class Part(NamedTuple):
     """What is translated, and the white space around it, which is not."""
@@ -30,6 +32,16 @@ def stripped(text: str) -> Part:
     core = text.strip()
     begin = text.index(core) if core else len(text)
     return Part(text[:begin], core, text[begin + len(core) :])
+
+
+def addresses(text: str) -> list[str]:
+    """Of the web and of mail, as they stand in it."""
+    return ADDRESS.findall(text)
+
+
+def around_addresses(text: str) -> list[Part]:
+    """The text as what stands between its addresses, and these."""
+    return [stripped(piece) for piece in ADDRESS.split(text) if piece]
 
 
 def _fitting(text: str, fits: Callable[[str], bool], level: int) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwise.text.sentences import split
+from headwise.text.sentences import addresses, around_addresses, split
 
 
 @given(st.text(alphabet="ab. ,;!?\n\u3002\u00e4", max_size=120), st.integers(1, 30))
@@ -20,3 +20,14 @@ def test_sentences_first_then_clauses_then_words():
     assert texts(21) == ["One two, three four.", "Five six."]
     assert texts(12) == ["One two,", "three four.", "Five six."]
     assert texts(6) == ["One", "two,", "three", "four.", "Five", "six."]
+
+
+def test_addresses():
+    text = (
+        "See https://example.org/a?b=c, www.example.org/. Or (me@mail.example.org)! Not a@b, not http:// and not a.b."
+    )
+    assert addresses(text) == ["https://example.org/a?b=c", "www.example.org/", "me@mail.example.org"]
+    parts = around_addresses(text)
+    assert "".join("".join(part) for part in parts) == text
+    assert [part.text for part in parts[:3]] == ["See", "https://example.org/a?b=c", ","]
+    assert around_addresses("") == []
