@@ -18,6 +18,7 @@ FAST = ["--engine", "ctranslate2", "--compute-type", "float32"]
 def typed(tmp_path, capsys, monkeypatch):
     """In this process: exit code, standard output, standard error."""
     monkeypatch.setenv("HEADWISE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("headwise.home.files", lambda package: tmp_path / "package")  # with an empty box
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> tuple[int, str, str]:

@@ -107,6 +107,17 @@ def test_precedence(tmp_path):
     assert load_config(file=run, overrides=["model.d_ff=1", "model.d_ff=2"]).model.d_ff == 2
 
 
+def test_the_model_has_the_pieces_that_are_learned(tmp_path):
+    run = tmp_path / "run.toml"
+    run.write_text('preset = "base"\n[tokenizer]\nvocab_size = 8000\n')
+    model = load_config(file=run).model
+    assert (model.vocab_size, model.src_vocab_size) == (8000, 8000)
+    assert load_config(file=run, overrides=["tokenizer.vocab_size=900"]).model.vocab_size == 900
+    assert load_config(file=run, overrides=["model.vocab_size=901"]).model.vocab_size == 901  # said last
+    run.write_text('preset = "base"\n[model]\nvocab_size = 7990\n[tokenizer]\nvocab_size = 8000\n')
+    assert load_config(file=run).model.vocab_size == 7990  # as in the run file of a run
+
+
 @pytest.mark.parametrize(("text", "value"), [
     ("3", 3), ("0.5", 0.5), ("true", True), ("post", "post"), ('"post"', "post"), ("[1, 2]", [1, 2]), ("a=b", "a=b"),
     ("1\nother = 2", "1\nother = 2"), ("", ""), ("length+eos", "length+eos"), ("1_000", 1000), ("  7 ", 7),
@@ -275,5 +286,9 @@ def test_presets_are_commented_toml():
 
 def test_recipes_load():
     found = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
-    assert [file.name for file in found] == ["tatoeba-en-de.toml"]
-    assert all(load_config(file=file).data.both_ways for file in found)
+    assert [file.name for file in found] == ["tatoeba-en-de-end.toml", "tatoeba-en-de.toml"]
+    end, first = found
+    config = load_config(file=first)
+    assert config.data.both_ways
+    assert config.model.vocab_size == 8000
+    load_config(file=end, base=config.model_dump(exclude={"data": {"train", "dev"}}))

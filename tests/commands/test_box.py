@@ -1,0 +1,116 @@
+"""The model in the box, on sentences far from what it has learned: sensible or unchanged, never a loop or an essay."""
+
+import re
+
+import pytest
+
+from headwise import load
+from headwise.cli.main import main
+from headwise.home import box_model
+from headwise.text.loops import loops
+
+# What stands between ⟨⟩ must come back as it is; the marks themselves are not translated.
+FAR = """
+The central bank left its key interest rate unchanged on Thursday, citing weak growth in the euro area.
+Rescue workers searched the rubble for a third day after the earthquake struck the coastal province.
+The parliament approved the budget by 312 votes to 287 after a debate that lasted until midnight.
+Researchers say the vaccine reduced severe illness by about two thirds in a trial of older adults.
+Shares in the airline fell sharply after it announced the retirement of its chief executive.
+WHERE IS THE STATION?
+I DO NOT KNOW WHAT YOU ARE TALKING ABOUT.
+PLEASE DO NOT TOUCH THE GLASS!
+SALE ENDS FRIDAY
+i have no idea what to do
+where do you live
+thanks
+Station
+Cat
+Yes
+Photosynthesis
+Antidisestablishmentarianism
+Why?
+What on earth were you thinking when you sold the car without asking me first?
+Is there a pharmacy near here that is open on Sundays?
+Happy birthday! ⟨🎂⟩
+I love you ⟨😀⟩
+⟨👍⟩
+⟨🚀🌍⟩
+The train leaves at ⟨17:45⟩.
+My number is ⟨5550173⟩.
+⟨42⟩
+⟨3.14159⟩
+The room costs ⟨120⟩ euros a night.
+Look at ⟨https://example.org/help⟩
+⟨https://example.org/a/b?c=d⟩
+Write to ⟨info@example.org⟩
+Open readme.txt
+⟨print(x)⟩
+⟨Où est la gare ?⟩
+⟨¿Cuántos años tienes?⟩
+⟨La pioggia cade sulla città vecchia.⟩
+⟨今日はとても寒いです。⟩
+⟨Привет, как дела?⟩
+⟨مرحبا⟩
+Lorem ipsum dolor sit amet, consectetur adipiscing elit.
+asdf qwer zxcv
+????
+...
+!!!
+a
+salad salad salad salad
+the the the the the the
+Dr. Müller-Lüdenscheidt flew to Ouagadougou with Mr. Abernathy-Fitzwilliam.
+He said: "I'll be back by ten," and then he left, although it was raining, although nobody had asked him to leave, and although the last bus, as everybody in the village knew very well, had gone an hour ago.
+"""
+
+
+FAR_BACK = """
+Die Zentralbank ließ den Leitzins am Donnerstag unverändert und verwies auf das schwache Wachstum im Euroraum.
+WO IST DER BAHNHOF?
+ich habe keine ahnung
+danke
+Bahnhof
+Donaudampfschifffahrtsgesellschaft
+Alles Gute zum Geburtstag! ⟨🎂⟩
+⟨👍⟩
+Der Zug fährt um ⟨17:45⟩ ab.
+Schau mal auf ⟨https://example.org/help⟩
+⟨Où est la gare ?⟩
+????
+"""
+
+
+def sentences(text: str) -> list[tuple[str, list[str]]]:
+    """The sentences of a list, and what must come back of each as it is."""
+    return [(re.sub("[⟨⟩]", "", line), re.findall("⟨(.*?)⟩", line)) for line in text.strip().split("\n")]
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return load()
+
+
+@pytest.mark.parametrize(("to", "text"), [("de", FAR), ("en", FAR_BACK)])
+def test_far_from_its_data_it_stays_sensible(translator, to, text):
+    given = sentences(text)
+    found = translator.translate([source for source, _ in given], to=to)
+    for (source, kept), one in zip(given, found, strict=True):
+        assert one.text.strip(), source
+        assert one.complete, source
+        assert len(one.text) <= 2 * len(source) + 20, (source, one.text)
+        assert not loops(one.text, source), (source, one.text)
+        assert all(thing in one.text for thing in kept), (source, one.text)
+
+
+def test_it_is_small_and_says_whose_sentences_it_learned_from():
+    assert sum(path.stat().st_size for path in box_model().iterdir()) < 25 * 2**20
+    card = (box_model() / "card.md").read_text(encoding="utf-8")
+    for said in ("tatoeba.org", "CC BY 2.0 FR", "bad at", "BLEU"):
+        assert said in card
+
+
+def test_without_a_model_named_it_translates_both_ways(capsys):
+    assert main(["translate", "Where is the station?"]) == 0
+    assert capsys.readouterr() == ("Wo ist der Bahnhof?\n", "")
+    assert main(["translate", "Wo ist der Bahnhof?", "--to", "en"]) == 0
+    assert capsys.readouterr() == ("Where is the station?\n", "")
