@@ -31,7 +31,10 @@ class Model:
 
     @property
     def languages(self) -> str:
-        """From which to which."""
+        """From which to which, or between which."""
+        others = [target for target in self.targets if target != self.source]
+        if others and len(others) < len(self.targets):
+            return f"{self.source} <-> {', '.join(others)}"
         return f"{self.source} -> {', '.join(self.targets)}"
 
 

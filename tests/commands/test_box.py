@@ -109,6 +109,13 @@ def test_it_is_small_and_says_whose_sentences_it_learned_from():
         assert said in card
 
 
+def test_it_is_listed_with_both_directions(capsys):
+    assert main(["models", "list"]) == 0
+    [row] = [line for line in capsys.readouterr().out.splitlines() if line.split()[:1] == ["en-de"]]
+    assert row.split()[1:4] == ["en", "<->", "de"]
+    assert row.split()[-2:] == ["float16", "box"]
+
+
 def test_without_a_model_named_it_translates_both_ways(capsys):
     assert main(["translate", "Where is the station?"]) == 0
     assert capsys.readouterr() == ("Wo ist der Bahnhof?\n", "")
