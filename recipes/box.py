@@ -54,7 +54,7 @@ stay as they are.
 ## Scores
 
 On the {n_test:,} sentences of `test.en-de.tsv`, a half of the test set v2021-08-07 of the Tatoeba Challenge,
-scored once; beam {beam}. The set was not looked at before.
+scored once; beam {beam}. No choice was made by it.
 
 {scores}
 
