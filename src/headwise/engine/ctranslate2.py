@@ -18,7 +18,7 @@ ComputeType = Literal["float32", "int8", "bfloat16"]
 TYPES: list[ComputeType] = [
     kind for kind in get_args(ComputeType) if kind in ctranslate2.get_supported_compute_types("cpu")
 ]
-BATCH_TOKENS = 1024  # source pieces decoded at once by a worker
+BATCH_TOKENS = 1024  # source pieces decoded at once by a worker; in int8 times the beam
 
 
 def unsupported(model: ModelConfig, search: SearchConfig, prefixes: bool = False) -> list[str]:
@@ -75,20 +75,26 @@ class CTranslate2Engine:
             )
         limits = [len(source) + search.extra_pieces for source in sources]
         found = dict(self._called(range(len(sources)), longest, sources, search, prefixes))
-        # All were given the most that any may have. One that came near its own limit is decoded again with that.
-        late = [i for i in found if max(map(len, found[i][0])) >= limits[i] - 1]
-        for limit in {limits[i] for i in late}:
-            found |= self._called([i for i in late if limits[i] == limit], limit, sources, search, prefixes)
+        # All were given the most that any may have. Greedy search would have said the same up to its own limit; a beam
+        # that came near it is decoded again.
+        if search.beam_size > 1:
+            late = [i for i in found if max(map(len, found[i][0])) >= limits[i] - 1]
+            for limit in {limits[i] for i in late}:
+                found |= self._called([i for i in late if limits[i] == limit], limit, sources, search, prefixes)
         hypotheses = [_hypotheses(*found[i], limit, search, n_best) for i, limit in enumerate(limits)]
-        if prefixes or search.min_pieces or search.no_repeat:  # CTranslate2 then tells of other probabilities
-            return self._rescored(sources, hypotheses, search)
+        # CTranslate2 tells of other probabilities where it was made to say something, and of what has now been cut.
+        made = prefixes or search.min_pieces or search.no_repeat
+        again = [i for i, [best, *_] in enumerate(hypotheses) if made or (search.beam_size == 1 and not best.complete)]
+        rescored = self._rescored([sources[i] for i in again], [hypotheses[i] for i in again], search)
+        for i, one in zip(again, rescored, strict=True):
+            hypotheses[i] = one
         return hypotheses
 
     def _called(
         self, indices: Sequence[int], limit: int, sources: Sequence[Ids], search: SearchConfig, prefixes: Sequence[Ids]
     ) -> Iterator[tuple[int, tuple[list[list[str]], list[float]]]]:
-        """What CTranslate2 finds for some of the sources in at most `limit` steps; every worker gets a share."""
-        share = sum(len(sources[i]) for i in indices) // self.workers + 1
+        """What CTranslate2 finds for some of the sources in at most `limit` steps."""
+        budget = BATCH_TOKENS // (search.beam_size if self.compute_type == "int8" else 1)
         results = self.translator.translate_batch(
             [_names(sources[i]) for i in indices],
             target_prefix=[_names(prefixes[i]) for i in indices] if prefixes else None,
@@ -101,10 +107,14 @@ class CTranslate2Engine:
             max_input_length=0,
             return_scores=True,
             batch_type="tokens",
-            max_batch_size=min(BATCH_TOKENS, share),
+            max_batch_size=self._size([sources[i] for i in indices], budget),
         )
         for i, result in zip(indices, results, strict=True):
             yield i, (result.hypotheses, result.scores)
+
+    def _size(self, texts: Sequence[Ids], budget: int) -> int:
+        """Pieces a batch: what the budget allows, and no more than leaves a share for every worker."""
+        return max(1, min(budget, sum(map(len, texts)) // self.workers + 1))
 
     def _rescored(
         self, sources: Sequence[Ids], found: list[list[Hypothesis]], search: SearchConfig
@@ -126,7 +136,7 @@ class CTranslate2Engine:
             [_names(target) for target in without_end],
             max_input_length=0,
             batch_type="tokens",
-            max_batch_size=BATCH_TOKENS,
+            max_batch_size=self._size(targets, BATCH_TOKENS),
         )
         return [list(result.log_probs) for result in results]
 
@@ -161,7 +171,7 @@ def _hypotheses(
     for pieces, score in zip(found[:n_best], scores, strict=False):
         complete = len(pieces) < limit
         log_prob = score * max(1, len(pieces) + complete) ** search.alpha
-        hypotheses.append(Hypothesis(tuple(map(int, pieces)), log_prob, score, complete))
+        hypotheses.append(Hypothesis(tuple(map(int, pieces[:limit])), log_prob, score, complete))
     return hypotheses
 
 

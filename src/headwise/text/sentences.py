@@ -9,6 +9,7 @@ from sentencex import segment
 BREAKS = (re.compile(r"(?<=[,;:\u2013\u2014\u3001\uff0c])\s*"), re.compile(r"(?<=\s)(?=\S)"))  # clauses, then words
 
 ADDRESS = re.compile(r"((?:https?://|www\.)\S*[\w/]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+)")
+MARKS = ("://", "www.", "@")  # without one of these there is none
 
 
 class Part(NamedTuple):
@@ -36,7 +37,7 @@ def stripped(text: str) -> Part:
 
 def addresses(text: str) -> list[str]:
     """Of the web and of mail, as they stand in it."""
-    return ADDRESS.findall(text)
+    return ADDRESS.findall(text) if any(mark in text for mark in MARKS) else []
 
 
 def around_addresses(text: str) -> list[Part]:

@@ -1,8 +1,10 @@
 """What is a loop, what is none, and what is left of one."""
 
+import random
+
 import pytest
 
-from headwise.text.loops import cut, loops
+from headwise.text.loops import AT_ONCE, at_once, cut, loops
 
 FAIR = [
     "",
@@ -57,3 +59,12 @@ def test_a_source_that_repeats_itself_may_be_translated_so():
 )
 def test_cut(text, left):
     assert cut(text) == left
+
+
+def test_the_quick_look_for_what_is_saidat_once_misses_nothing():
+    draw = random.Random(1)
+    texts = ["".join(draw.choices("ab ", k=draw.randrange(40))) for _ in range(3000)]
+    texts += [draw.choice(["", "So "]) + "".join(draw.choices("abcdefgh ", k=n)) * 4 for n in range(1, 33)]
+    found = [at_once(text, text.split()) for text in texts]
+    assert found == [AT_ONCE.search(text) is not None for text in texts]
+    assert {True, False} == set(found)
