@@ -61,7 +61,7 @@ def test_cut(text, left):
     assert cut(text) == left
 
 
-def test_the_quick_look_for_what_is_saidat_once_misses_nothing():
+def test_the_quick_look_for_what_is_said_at_once_misses_nothing():
     draw = random.Random(1)
     texts = ["".join(draw.choices("ab ", k=draw.randrange(40))) for _ in range(3000)]
     texts += [draw.choice(["", "So "]) + "".join(draw.choices("abcdefgh ", k=n)) * 4 for n in range(1, 33)]
