@@ -3,8 +3,9 @@
 python benchmarks/quality_multi30k.py [--out runs/quality] [--minutes 100] [--set A.B=C ...]
 
 From raw text by `headwise train --preset tiny`, with nothing else running: the published recipe as it is. Test 2016 is
-translated once, by the model that the run leaves. BLEU is given twice: of lower-cased, punctuation-normalised, Moses-tokenised
-text, as the published 41.02 was measured, and cased sacreBLEU with its signature. Run again, it goes on.
+translated once, by the model that the run leaves. BLEU is given twice: of lower-cased, punctuation-normalised,
+Moses-tokenised text, as the published 41.02 was measured, and cased sacreBLEU with its signature. Run again, it goes
+on.
 """
 
 import argparse

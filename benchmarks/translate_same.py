@@ -23,6 +23,8 @@ from typing import Any
 
 from protocol import RESULTS, machine
 
+from headwise.engine.contract import in_order
+
 DATA = Path(os.environ.get("HEADWISE_DATA", Path(__file__).parents[2] / "shared" / "data")) / "multi30k"
 TIE = 1e-4
 SEARCH = {"beam_size": 4, "length_penalty": "length+eos", "alpha": 1.0, "stop": "finished"}
@@ -87,10 +89,10 @@ def company(folder: Path, judge: Judge) -> dict[str, Any]:
     for name in ("torch", "ctranslate2"):
         engine, tokenizer, search = opened(folder, name)
         sources = tokenizer.encode_source(lines("test_2016_flickr.en"))
-        alone = [engine.generate([source], search)[0] for source in sources]
+        alone = [in_order(engine.generate([source], search))[0] for source in sources]
         together = []
         for begin in range(0, len(sources), 64):
-            together += engine.generate(sources[begin : begin + 64], search)
+            together += in_order(engine.generate(sources[begin : begin + 64], search))
         found[name] = compare(judge, tokenizer, sources, alone, together)
         print(f"same {name} {told(found[name])}")
     return found
@@ -101,7 +103,7 @@ def engines(folder: Path, judge: Judge) -> dict[str, Any]:
     for name in ("torch", "ctranslate2"):
         engine, tokenizer, search = opened(folder, name)
         sources = tokenizer.encode_source(lines("test_2016_flickr.en"))
-        results.append(engine.generate(sources, search))
+        results.append(in_order(engine.generate(sources, search)))
     found = compare(judge, tokenizer, sources, *results)
     gaps = [abs(a.score - b.score) for (a, *_), (b, *_) in zip(*results, strict=True) if a.ids == b.ids]
     found["largest difference of scores"] = max(gaps)
@@ -117,7 +119,10 @@ def loop_hunt(folder: Path) -> dict[str, Any]:
     for name, search in (("greedy", {**SEARCH, "beam_size": 1}), ("beam 4", SEARCH)):
         translator = load(folder, engine="ctranslate2", compute_type="float32", search=search)
         sources = translator.tokenizer.encode_source(texts)
-        bare = [translator.tokenizer.decode(h.ids) for h, *_ in translator.engine.generate(sources, translator.search)]
+        bare = [
+            translator.tokenizer.decode(h.ids)
+            for h, *_ in in_order(translator.engine.generate(sources, translator.search))
+        ]
         guarded = translator.translate(texts)
         mended = [one.loop for one in guarded if one.loop]
         found[name] = {

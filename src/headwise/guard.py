@@ -4,19 +4,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from headwise.text.loops import cut, loops
+from headwise.text.loops import cut
 from headwise.translation import Translation
 
 
 class Candidate(NamedTuple):
-    """A translation and the ids that it was made of."""
+    """A translation, the ids that it was made of, and whether it repeats itself although its source does not."""
 
     translation: Translation
     ids: tuple[int, ...]
-
-    @property
-    def loops(self) -> bool:
-        return loops(self.translation.text, self.translation.source)
+    loops: bool
 
     def mended(self, way: str) -> "Candidate":
         return self._replace(translation=replace(self.translation, loop=way))

@@ -6,11 +6,12 @@ from typing import overload
 
 from headwise.alignment import align
 from headwise.config import SearchConfig
-from headwise.engine.contract import Engine
+from headwise.engine.contract import Engine, in_order
 from headwise.errors import InputError
 from headwise.guard import Candidate, guarded
 from headwise.search.hypothesis import Hypothesis
 from headwise.text.languages import find_language
+from headwise.text.loops import loops
 from headwise.text.sentences import Part, addresses, around_addresses, split, stripped
 from headwise.text.special import EOS_ID
 from headwise.text.tokenizer import Tokenizer
@@ -154,7 +155,7 @@ class Translator:
                 [numbers[i] for i in chosen],
             )
             results = self.engine.generate(*asked, n_best=n)  # engine/  encode, then search by step
-            return [[self._told(texts[i], h) for h in one] for i, one in zip(chosen, results, strict=True)]
+            return in_order((k, [self._told(texts[chosen[k]], h) for h in one]) for k, one in results)
 
         def others(looping: list[int]) -> list[list[Candidate]]:
             width = self.search.beam_size
@@ -195,7 +196,9 @@ class Translator:
 
     def _told(self, source: str, h: Hypothesis) -> Candidate:
         text = self.tokenizer.decode(h.ids)  # text/    ids -> str
-        return Candidate(Translation(source, text, h.score, h.log_prob, complete=h.complete), h.ids)
+        return Candidate(
+            Translation(source, text, h.score, h.log_prob, complete=h.complete), h.ids, loops(text, source)
+        )
 
     def _detailed(
         self, best: list[Translation], sources: list[list[int]], ids: list[tuple[int, ...]]

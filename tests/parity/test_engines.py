@@ -6,6 +6,7 @@ import torch
 
 from headwise.bundle import Bundle
 from headwise.config import SearchConfig, load_config
+from headwise.engine.contract import in_order
 from headwise.engine.convert import write_model
 from headwise.engine.ctranslate2 import CTranslate2Engine
 from headwise.engine.torch import TorchEngine
@@ -58,7 +59,7 @@ SHARED = {"length_penalty": "length+eos", "stop": "finished", "alpha": 1.0, "ext
 )
 def test_the_same_hypotheses(both, changes):
     search = SearchConfig(**SHARED | changes)
-    ours, theirs = (engine.generate(sources(), search) for engine in both)
+    ours, theirs = (in_order(engine.generate(sources(), search)) for engine in both)
     for mine, other in zip(ours, theirs, strict=True):
         assert mine[0].ids == other[0].ids
         assert mine[0].complete == other[0].complete
@@ -68,7 +69,9 @@ def test_the_same_hypotheses(both, changes):
 def test_the_same_from_a_prefix(both):
     prefixes = [[5, 9][: i % 3] for i in range(40)]
     search = SearchConfig(**SHARED | {"beam_size": 1})
-    for [mine], [other] in zip(*(engine.generate(sources(), search, prefixes) for engine in both), strict=True):
+    for [mine], [other] in zip(
+        *(in_order(engine.generate(sources(), search, prefixes)) for engine in both), strict=True
+    ):
         assert mine.ids == other.ids
         assert (mine.score, mine.log_prob) == pytest.approx((other.score, other.log_prob), rel=1e-3)
 
@@ -85,7 +88,7 @@ def test_the_same_scores_and_attention(both):
 
 def test_nothing_in_nothing_out(both):
     for engine in both:
-        assert engine.generate([], SearchConfig(**SHARED)) == []
+        assert in_order(engine.generate([], SearchConfig(**SHARED))) == []
         assert engine.score([], []) == []
         assert engine.attention([], []) == []
 
@@ -103,10 +106,10 @@ def test_nothing_in_nothing_out(both):
 def test_ctranslate2_says_what_it_cannot_do(changes, reason, tmp_path):
     _, engine = engines("post", tmp_path)
     with pytest.raises(InputError, match=rf"ctranslate2 has no .*{reason}.*--engine torch"):
-        engine.generate(sources(), SearchConfig(**SHARED | changes))
+        in_order(engine.generate(sources(), SearchConfig(**SHARED | changes)))
 
 
 def test_what_is_too_long_for_the_table_of_positions_is_refused(tmp_path):
     _, engine = engines("post", tmp_path)
     with pytest.raises(InputError, match="more than the 2048 that ctranslate2 gets"):
-        engine.generate([[5] * 2040], SearchConfig(**SHARED))
+        in_order(engine.generate([[5] * 2040], SearchConfig(**SHARED)))

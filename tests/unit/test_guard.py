@@ -1,13 +1,14 @@
 from typing import Any
 
 from headwise.guard import Candidate, guarded
+from headwise.text.loops import loops
 from headwise.translation import Translation
 
 LOOP = "salad " * 30
 
 
 def candidate(text: str, source: str = "a salad") -> Candidate:
-    return Candidate(Translation(source, text.strip()), ids=(len(text),))
+    return Candidate(Translation(source, text.strip()), ids=(len(text),), loops=loops(text, source))
 
 
 def nobody(looping: list[int]) -> list[Any]:

@@ -1,7 +1,8 @@
 """What every engine promises."""
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from headwise.search.hypothesis import Hypothesis
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Ids = Sequence[int]
+T = TypeVar("T")
 
 
 class Engine(Protocol):
@@ -22,10 +24,10 @@ class Engine(Protocol):
         prefixes: Sequence[Ids] = (),
         numbers: Sequence[int] = (),
         n_best: int | None = None,
-    ) -> list[list[Hypothesis]]:
-        """The hypotheses of each source, best first, all or `n_best`; `prefixes` are what they begin with, if any.
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """The place of each source and its hypotheses, best first, all or `n_best`, in any order, as they are found.
 
-        Sampling draws by `numbers`, or else by the places of the sources.
+        `prefixes` are what they begin with, if any. Sampling draws by `numbers`, or else by the places of the sources.
         """
 
     def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
@@ -33,3 +35,8 @@ class Engine(Protocol):
 
     def attention(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Array]:
         """What each piece of each target, its end left out, looks at: `(T_tgt, T_src)`."""
+
+
+def in_order(found: Iterable[tuple[int, T]]) -> list[T]:
+    """What was found for each source, by their places."""
+    return [one for _, one in sorted(found, key=itemgetter(0))]

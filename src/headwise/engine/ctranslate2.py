@@ -54,7 +54,12 @@ class CTranslate2Engine:
         self.compute_type, self.workers = compute_type, threads
         # Workers, not threads: inside one small model, threads wait for each other.
         self.translator = ctranslate2.Translator(
-            str(folder), device="cpu", compute_type=compute_type, inter_threads=threads, intra_threads=1
+            str(folder),
+            device="cpu",
+            compute_type=compute_type,
+            inter_threads=threads,
+            intra_threads=1,
+            max_queued_batches=-1,  # else it is waited for them before the first result can be taken
         )
 
     def generate(
@@ -64,8 +69,11 @@ class CTranslate2Engine:
         prefixes: Sequence[Ids] = (),
         numbers: Sequence[int] = (),
         n_best: int | None = None,
-    ) -> list[list[Hypothesis]]:
-        """The hypotheses of each source, best first, all or `n_best`; `prefixes` are what they begin with, if any."""
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """The place of each source and its hypotheses, best first, all or `n_best`, while others are still decoded.
+
+        `prefixes` are what they begin with, if any.
+        """
         if reasons := unsupported(self.model, search, bool(prefixes)):
             raise InputError(f"the engine ctranslate2 has no {', '.join(reasons)}; use --engine torch")
         longest = max((len(source) for source in sources), default=0) + search.extra_pieces
@@ -73,28 +81,33 @@ class CTranslate2Engine:
             raise InputError(
                 f"{longest} pieces, source or output, are more than the {TABLE_ROWS} that ctranslate2 gets"
             )
-        limits = [len(source) + search.extra_pieces for source in sources]
-        found = dict(self._called(range(len(sources)), longest, sources, search, prefixes))
-        # All were given the most that any may have. Greedy search would have said the same up to its own limit; a beam
-        # that came near it is decoded again.
-        if search.beam_size > 1:
-            late = [i for i in found if max(map(len, found[i][0])) >= limits[i] - 1]
-            for limit in {limits[i] for i in late}:
-                found |= self._called([i for i in late if limits[i] == limit], limit, sources, search, prefixes)
-        hypotheses = [_hypotheses(*found[i], limit, search, n_best) for i, limit in enumerate(limits)]
-        # CTranslate2 tells of other probabilities where it was made to say something, and of what has now been cut.
-        made = prefixes or search.min_pieces or search.no_repeat
-        again = [i for i, [best, *_] in enumerate(hypotheses) if made or (search.beam_size == 1 and not best.complete)]
-        rescored = self._rescored([sources[i] for i in again], [hypotheses[i] for i in again], search)
-        for i, one in zip(again, rescored, strict=True):
-            hypotheses[i] = one
-        return hypotheses
+        # CTranslate2 tells of other probabilities where it was made to say something.
+        made = bool(prefixes or search.min_pieces or search.no_repeat)
+        late: dict[int, list[int]] = {}  # by their limits
+        again: dict[int, list[Hypothesis]] = {}
+        # All are given the most that any may have. Greedy search would have said the same up to its own limit, where
+        # it is cut and scored anew; a beam that came near it is decoded again.
+        for i, result in self._called(range(len(sources)), longest, sources, search, prefixes):
+            limit = len(sources[i]) + search.extra_pieces
+            if search.beam_size > 1 and max(map(len, result.hypotheses)) >= limit - 1:
+                late.setdefault(limit, []).append(i)
+                continue
+            hypotheses = _hypotheses(result, limit, search, n_best)
+            if made or not hypotheses[0].complete:
+                again[i] = hypotheses
+            else:
+                yield i, hypotheses
+        for limit, indices in late.items():
+            for i, result in self._called(indices, limit, sources, search, prefixes):
+                yield i, _hypotheses(result, limit, search, n_best)
+        yield from zip(again, self._rescored([sources[i] for i in again], [*again.values()], search), strict=True)
 
     def _called(
         self, indices: Sequence[int], limit: int, sources: Sequence[Ids], search: SearchConfig, prefixes: Sequence[Ids]
-    ) -> Iterator[tuple[int, tuple[list[list[str]], list[float]]]]:
-        """What CTranslate2 finds for some of the sources in at most `limit` steps."""
+    ) -> Iterator[tuple[int, ctranslate2.TranslationResult]]:
+        """What CTranslate2 finds for some of the sources in at most `limit` steps, the longest first, as it does it."""
         budget = BATCH_TOKENS // (search.beam_size if self.compute_type == "int8" else 1)
+        indices = sorted(indices, key=lambda i: -len(sources[i]))
         results = self.translator.translate_batch(
             [_names(sources[i]) for i in indices],
             target_prefix=[_names(prefixes[i]) for i in indices] if prefixes else None,
@@ -108,9 +121,10 @@ class CTranslate2Engine:
             return_scores=True,
             batch_type="tokens",
             max_batch_size=self._size([sources[i] for i in indices], budget),
+            asynchronous=True,
         )
         for i, result in zip(indices, results, strict=True):
-            yield i, (result.hypotheses, result.scores)
+            yield i, result.result()
 
     def _size(self, texts: Sequence[Ids], budget: int) -> int:
         """Pieces a batch: what the budget allows, and no more than leaves a share for every worker."""
@@ -165,10 +179,10 @@ def _names(pieces: Sequence[int]) -> list[str]:
 
 
 def _hypotheses(
-    found: list[list[str]], scores: list[float], limit: int, search: SearchConfig, n_best: int | None
+    found: ctranslate2.TranslationResult, limit: int, search: SearchConfig, n_best: int | None
 ) -> list[Hypothesis]:
     hypotheses = []
-    for pieces, score in zip(found[:n_best], scores, strict=False):
+    for pieces, score in zip(found.hypotheses[:n_best], found.scores, strict=False):
         complete = len(pieces) < limit
         log_prob = score * max(1, len(pieces) + complete) ** search.alpha
         hypotheses.append(Hypothesis(tuple(map(int, pieces[:limit])), log_prob, score, complete))

@@ -1,7 +1,9 @@
 """The reference engine: the model of the paper and the searches of this package, on torch."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -46,13 +48,15 @@ class TorchEngine:
         prefixes: Sequence[Ids] = (),
         numbers: Sequence[int] = (),
         n_best: int | None = None,
-    ) -> list[list[Hypothesis]]:
-        """The hypotheses of each source, best first, all or `n_best`; sources of a like length are decoded together.
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """The place of each source and its hypotheses, best first, all or `n_best`.
 
-        `prefixes` are what they begin with, if there are any; sampling draws by `numbers`, or else by their places.
+        Sources of a like length are decoded together. `prefixes` are what they begin with, if any; sampling draws by
+        `numbers`, or else by the places of the sources.
         """
         numbers = numbers or range(len(sources))
-        step = self._step()
+        batches = list(_batches([len(ids) for ids in sources], BATCH_TOKENS // search.beam_size))
+        step = self._step(alone=len(batches) == 1)
 
         @torch.inference_mode()
         def decode(indices: list[int]) -> list[list[Hypothesis]]:
@@ -65,15 +69,12 @@ class TorchEngine:
                 choose = drawn(search, [numbers[i] for i in indices], max(task.max_steps), task.device)
             return [[one] for one in greedy(step, state, task, search, choose)]
 
-        batches = list(_batches([len(ids) for ids in sources], BATCH_TOKENS // search.beam_size))
-        found: list[list[Hypothesis]] = [[] for _ in sources]
         for indices, results in zip(batches, self._each(decode, batches), strict=True):
             for i, hypotheses in zip(indices, results, strict=True):
-                found[i] = hypotheses[:n_best]
-        return found
+                yield i, hypotheses[:n_best]
 
-    def _step(self) -> Step[DecoderState]:
-        """The model's step as its weights are now."""
+    def _step(self, alone: bool) -> Step[DecoderState]:
+        """The model's step as its weights are now; `alone`: no other is taken beside it."""
         if self.model.training:
             self.model.eval()
         if not packs(self.model):
@@ -81,7 +82,8 @@ class TorchEngine:
         versions = [(parameter.data_ptr(), parameter._version) for parameter in self.parameters]
         if self.packed is None or self.packed[0] != versions:
             self.packed = versions, PackedStep(self.model)
-        return self.packed[1]
+        all_cores = torch.get_num_threads() >= len(os.sched_getaffinity(0))  # which numpy takes without being asked
+        return partial(self.packed[1], alone=alone and all_cores)
 
     def _each(self, decode: Callable[[list[int]], T], batches: list[list[int]]) -> list[T]:
         """Every batch decoded; on a CPU one thread takes one batch, since within a step threads wait for each other."""

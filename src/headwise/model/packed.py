@@ -1,8 +1,10 @@
 """The step of `Transformer` in fewer calls: what decoding one sentence costs is mostly the calls themselves."""
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -11,8 +13,19 @@ from headwise.model.layers import DecoderLayer
 from headwise.model.state import DecoderState
 from headwise.model.transformer import Transformer
 
-Matrix = tuple[Tensor, Tensor]  # bias (out,) and weight (in, out): so laid out, few rows are multiplied sooner
+FEW = 8  # rows that numpy multiplies sooner than torch, if it has the machine for itself
 Norm = tuple[list[int], Tensor, Tensor, float]  # what F.layer_norm takes after x
+
+
+class Matrix(NamedTuple):
+    """A product with `(in, out)`, a layout in which few rows are multiplied sooner, and what is added to it."""
+
+    weight: Tensor
+    bias: Tensor | None
+    array: np.ndarray[Any, np.dtype[np.float32]] | None  # the weight's own memory; None where numpy cannot take it
+
+
+Times = Callable[[Tensor, Matrix], Tensor]  # (R, in) -> (R, out)
 
 
 class Layer(NamedTuple):
@@ -45,45 +58,51 @@ class PackedStep:
         self.heads, self.widths = config.n_heads, (config.d_k, config.d_v)
         self.activation = model.decoder.layers[0].feed_forward.activation
         self.layers = [_layer(layer, 1 / math.sqrt(config.d_k)) for layer in model.decoder.layers]
-        self.output = (model.embedding.weight if model.output.weight is None else model.output.weight).T.contiguous()
+        table = model.embedding.weight if model.output.weight is None else model.output.weight
+        self.output = _matrix(table, model.output.bias)
 
-    def __call__(self, last_ids: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        """last_ids `(R,)` -> log_probs `(R, V)` of the next piece, and the state after it; the old state is used up."""
+    def __call__(self, last_ids: Tensor, state: DecoderState, alone: bool = False) -> tuple[Tensor, DecoderState]:
+        """last_ids `(R,)` -> log_probs `(R, V)` of the next piece, and the state after it; the old state is used up.
+
+        `alone`: nothing else is computed beside it, so that all cores may take part in a product.
+        """
         model, state = self.model, state.with_room()
+        few = alone and len(last_ids) <= FEW and self.output.array is not None
+        times = _by_numpy if few else _by_torch
         x = model.embed(model.embedding(last_ids), model.positions["tgt"](state.n_steps, 1))  # (R, d_model)
         shown = torch.zeros_like(state.memory_keep, dtype=x.dtype).masked_fill_(~state.memory_keep, -math.inf)
         hide = shown.expand(-1, self.heads, -1, -1).flatten(0, 1)  # (B * H, 1, T_src): added to scores
         for i, layer in enumerate(self.layers):
-            x = self._attend_to_past(x, layer, state, i)
-            x = self._attend_to_memory(x, layer, state, i, hide)
+            x = self._attend_to_past(x, layer, state, i, times)
+            x = self._attend_to_memory(x, layer, state, i, hide, times)
             y = F.layer_norm(x, *layer.norm_ff) if self.pre_norm else x
-            x = self._add(x, _times(self.activation(_times(y, layer.w_1)), layer.w_2), layer.norm_ff)
-        logits = model.decoder.norm(x) @ self.output
-        if model.output.bias is not None:
-            logits += model.output.bias
+            x = self._add(x, times(self.activation(times(y, layer.w_1)), layer.w_2), layer.norm_ff)
+        logits = times(model.decoder.norm(x), self.output)
         return logits.float().log_softmax(dim=-1), state._replace(n_steps=state.n_steps + 1)
 
-    def _attend_to_past(self, x: Tensor, layer: Layer, state: DecoderState, i: int) -> Tensor:
+    def _attend_to_past(self, x: Tensor, layer: Layer, state: DecoderState, i: int, times: Times) -> Tensor:
         """`(R, d_model)` -> `(R, d_model)`."""
         R, H, t, (d_k, d_v) = x.size(0), self.heads, state.n_steps, self.widths
         past_k, past_v = state.k[i], state.v[i]  # (capacity, R, H, d)
         y = F.layer_norm(x, *layer.norm_self) if self.pre_norm else x
-        q, k, v = _times(y, layer.qkv).split_with_sizes((H * d_k, H * d_k, H * d_v), dim=1)
+        q, k, v = times(y, layer.qkv).split_with_sizes((H * d_k, H * d_k, H * d_v), dim=1)
         past_k[t], past_v[t] = k.view(R, H, d_k), v.view(R, H, d_v)
         keys, values = past_k[: t + 1].flatten(1, 2), past_v[: t + 1].flatten(1, 2)  # (t + 1, R * H, d)
         weights = torch.bmm(q.reshape(R * H, 1, d_k), keys.permute(1, 2, 0)).softmax(dim=-1)  # (R * H, 1, t + 1)
         mixed = torch.bmm(weights, values.transpose(0, 1)).view(R, H * d_v)
-        return self._add(x, _times(mixed, layer.o), layer.norm_self)
+        return self._add(x, times(mixed, layer.o), layer.norm_self)
 
-    def _attend_to_memory(self, x: Tensor, layer: Layer, state: DecoderState, i: int, hide: Tensor) -> Tensor:
+    def _attend_to_memory(
+        self, x: Tensor, layer: Layer, state: DecoderState, i: int, hide: Tensor, times: Times
+    ) -> Tensor:
         """`(R, d_model)` -> `(R, d_model)`."""
         R, H, B, (d_k, d_v) = x.size(0), self.heads, state.n_sentences, self.widths
         y = F.layer_norm(x, *layer.norm_cross) if self.pre_norm else x
-        q = _times(y, layer.q_cross).view(B, -1, H, d_k).transpose(1, 2).flatten(0, 1)  # (B * H, K, d_k)
+        q = times(y, layer.q_cross).view(B, -1, H, d_k).transpose(1, 2).flatten(0, 1)  # (B * H, K, d_k)
         keys, values = state.memory_k[i].flatten(0, 1), state.memory_v[i].flatten(0, 1)  # (B * H, T_src, d)
         weights = torch.baddbmm(hide, q, keys.transpose(1, 2)).softmax(dim=-1)  # (B * H, K, T_src)
         mixed = torch.bmm(weights, values).view(B, H, -1, d_v).transpose(1, 2).reshape(R, H * d_v)
-        return self._add(x, _times(mixed, layer.o_cross), layer.norm_cross)
+        return self._add(x, times(mixed, layer.o_cross), layer.norm_cross)
 
     def _add(self, x: Tensor, new: Tensor, norm: Norm) -> Tensor:
         added = new.add_(x)
@@ -94,28 +113,40 @@ def _layer(layer: DecoderLayer, scale: float) -> Layer:
     own, cross, ff = layer.self_attention, layer.cross_attention, layer.feed_forward
     return Layer(
         norm_self=_norm(layer.residual_self.norm),
-        qkv=_matrix(own.w_q, own.w_k, own.w_v, scales=(scale, 1, 1)),
-        o=_matrix(own.w_o),
+        qkv=_side_by_side(own.w_q, own.w_k, own.w_v, scales=(scale, 1, 1)),
+        o=_side_by_side(own.w_o),
         norm_cross=_norm(layer.residual_cross.norm),
-        q_cross=_matrix(cross.w_q, scales=(scale,)),
-        o_cross=_matrix(cross.w_o),
+        q_cross=_side_by_side(cross.w_q, scales=(scale,)),
+        o_cross=_side_by_side(cross.w_o),
         norm_ff=_norm(layer.residual_ff.norm),
-        w_1=_matrix(ff.w_1),
-        w_2=_matrix(ff.w_2),
+        w_1=_side_by_side(ff.w_1),
+        w_2=_side_by_side(ff.w_2),
     )
 
 
-def _matrix(*parts: nn.Linear, scales: tuple[float, ...] = (1,)) -> Matrix:
-    """Several that are fed the same, side by side."""
-    biases, weights = (
-        [getattr(p, name) * s for p, s in zip(parts, scales, strict=True)] for name in ("bias", "weight")
+def _side_by_side(*parts: nn.Linear, scales: tuple[float, ...] = (1,)) -> Matrix:
+    """Several that are fed the same."""
+    weights, biases = (
+        [getattr(p, name) * s for p, s in zip(parts, scales, strict=True)] for name in ("weight", "bias")
     )
-    return torch.cat(biases), torch.cat(weights).T.contiguous()
+    return _matrix(torch.cat(weights), torch.cat(biases))
+
+
+def _matrix(weight: Tensor, bias: Tensor | None) -> Matrix:
+    """From a weight `(out, in)`."""
+    turned = weight.detach().T.contiguous()
+    fits = turned.device.type == "cpu" and turned.dtype == torch.float32
+    return Matrix(turned, bias, turned.numpy() if fits else None)
 
 
 def _norm(norm: nn.LayerNorm) -> Norm:
     return list(norm.normalized_shape), norm.weight, norm.bias, norm.eps
 
 
-def _times(x: Tensor, matrix: Matrix) -> Tensor:
-    return torch.addmm(matrix[0], x, matrix[1])
+def _by_torch(x: Tensor, matrix: Matrix) -> Tensor:
+    return x @ matrix.weight if matrix.bias is None else torch.addmm(matrix.bias, x, matrix.weight)
+
+
+def _by_numpy(x: Tensor, matrix: Matrix) -> Tensor:
+    y = torch.from_numpy(x.numpy() @ matrix.array)
+    return y if matrix.bias is None else y.add_(matrix.bias)

@@ -7,7 +7,6 @@ from collections import Counter
 RATIO = 2.4  # a text that shrinks more than this when compressed says the same again and again
 RUN, TIMES = 4, 5  # and so does one in which so many words in a row come so often
 AT_ONCE = re.compile(r"([^\W\d_].{1,29}?)\1{3}")  # and one with the same letters or words four times at once
-FROM_A_WORD = re.compile(r"(?:^|(?<=\s))(\S.{0,29}?)\1\1")  # three times at once from the beginning of a word
 LONGEST = 12  # words that are looked for as one repeated phrase
 
 
@@ -32,23 +31,22 @@ def cut(text: str) -> str:
 
 
 def repeats(text: str) -> bool:
-    """Whether it compresses too well, says something four times at once, or has four words in a row five times."""
-    raw, words = text.encode("utf-8", "replace"), text.split()
-    if len(raw) > RATIO * len(zlib.compress(raw)) or at_once(f"{text} ", words):
+    """Whether it compresses too well, says something four times at once, or has four words in a row five times.
+
+    Not so where hardly a word comes again and no word has its own letters again, which is seen soonest.
+    """
+    words = text.split()
+    n_again = len(words) - len(set(words))
+    within = any([len(word) - len(set(word)) > 5 for word in words if len(word) > 7])  # as in hahahaha
+    if n_again < 2 and not within:
+        return False
+    raw = text.encode("utf-8", "replace")
+    if len(raw) > RATIO * len(zlib.compress(raw)) or AT_ONCE.search(f"{text} "):
         return True
-    if len(words) - len(set(words)) < TIMES - 1:  # no word comes so often
+    if n_again < TIMES - 1:  # no word comes so often
         return False
     runs = Counter(tuple(words[i : i + RUN]) for i in range(len(words) - RUN + 1))
     return max(runs.values(), default=0) >= TIMES
-
-
-def at_once(text: str, words: list[str]) -> bool:
-    """Whether AT_ONCE is in it, which takes long to find, so signs of it are looked for first.
-
-    It lies in one word, which then has six letters at least that it had before, or goes over several.
-    """
-    within = any(len(word) > 7 and len(word) - len(set(word)) > 5 for word in words)
-    return (within or FROM_A_WORD.search(text) is not None) and AT_ONCE.search(text) is not None
 
 
 def _run(words: list[str], i: int) -> tuple[int, int]:

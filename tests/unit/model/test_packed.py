@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from headwise.model import packed
 from headwise.model.packed import PackedStep, packs
 
 NOISE = 2e-5
@@ -15,10 +16,13 @@ VARIANTS = [
 ]
 
 
+@pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_it_says_what_the_model_says(variant, make_model, batch):
+@torch.inference_mode()
+def test_it_says_what_the_model_says(variant, alone, make_model, batch, monkeypatch):
     """Sentences of unequal lengths; each fans out to three, rows change places, one sentence leaves."""
     model, (src, _) = make_model(**variant), batch
+    monkeypatch.setattr(packed, "FEW", 12)  # the first steps and the last one
     step = PackedStep(model)
     plan = [
         torch.arange(5)[:, None].expand(5, 3),
@@ -30,7 +34,7 @@ def test_it_says_what_the_model_says(variant, make_model, batch):
     n_rows = 5
     for rows in plan:
         last = torch.randint(3, 31, (n_rows,))
-        found, ours = step(last, ours)
+        found, ours = step(last, ours, alone)
         wanted, expected = model.step(last, expected)
         torch.testing.assert_close(found, wanted, rtol=0, atol=NOISE)
         ours, expected, n_rows = ours.reorder(rows), expected.reorder(rows), rows.numel()
