@@ -26,6 +26,7 @@ from headwise.search.task import Step, Task
 T = TypeVar("T")
 
 BATCH_TOKENS = 2048  # source pieces decoded at once, times the beam
+MANY_CORES = 4  # with more, numpy's threads may wait for each other in products as small as those of a step
 
 
 class TorchEngine:
@@ -82,15 +83,15 @@ class TorchEngine:
         versions = [(parameter.data_ptr(), parameter._version) for parameter in self.parameters]
         if self.packed is None or self.packed[0] != versions:
             self.packed = versions, PackedStep(self.model)
-        all_cores = torch.get_num_threads() >= len(os.sched_getaffinity(0))  # which numpy takes without being asked
-        return partial(self.packed[1], alone=alone and all_cores)
+        cores = len(os.sched_getaffinity(0))  # numpy takes them all without being asked
+        return partial(self.packed[1], alone=alone and cores <= min(torch.get_num_threads(), MANY_CORES))
 
     def _each(self, decode: Callable[[list[int]], T], batches: list[list[int]]) -> list[T]:
         """Every batch decoded; on a CPU one thread takes one batch, since within a step threads wait for each other."""
         threads = torch.get_num_threads()
         if self.model.embedding.weight.device.type != "cpu" or threads == 1:
             return [decode(batch) for batch in batches]
-        torch.set_num_threads(1)  # of matrix products, which all threads have in common
+        torch.set_num_threads(1)  # of matrix products, which all threads have in common; more would hinder numpy's
         try:
             if len(batches) == 1:
                 return [decode(batches[0])]

@@ -13,7 +13,6 @@ from headwise.model.layers import DecoderLayer
 from headwise.model.state import DecoderState
 from headwise.model.transformer import Transformer
 
-FEW = 8  # rows that numpy multiplies sooner than torch, if it has the machine for itself
 Norm = tuple[list[int], Tensor, Tensor, float]  # what F.layer_norm takes after x
 
 
@@ -64,11 +63,10 @@ class PackedStep:
     def __call__(self, last_ids: Tensor, state: DecoderState, alone: bool = False) -> tuple[Tensor, DecoderState]:
         """last_ids `(R,)` -> log_probs `(R, V)` of the next piece, and the state after it; the old state is used up.
 
-        `alone`: nothing else is computed beside it, so that all cores may take part in a product.
+        `alone`: nothing is computed beside it, so that all cores may take part in a product; numpy is better at that.
         """
         model, state = self.model, state.with_room()
-        few = alone and len(last_ids) <= FEW and self.output.array is not None
-        times = _by_numpy if few else _by_torch
+        times = _by_numpy if alone and self.output.array is not None else _by_torch
         x = model.embed(model.embedding(last_ids), model.positions["tgt"](state.n_steps, 1))  # (R, d_model)
         shown = torch.zeros_like(state.memory_keep, dtype=x.dtype).masked_fill_(~state.memory_keep, -math.inf)
         hide = shown.expand(-1, self.heads, -1, -1).flatten(0, 1)  # (B * H, 1, T_src): added to scores
