@@ -1,15 +1,16 @@
 """A saved model: one folder, read and written here only, as numpy arrays.
 
-config.json          settings and format version
+config.json          settings and format version; which pieces are said, if that is known
 weights.safetensors  float32, float16, or int8 with a float32 scale a row
 tokenizer.json       the `tokenizers` library's own form (may be absent)
 card.md              what a person should know of the model (may be absent)
 manifest.json        size and SHA-256 of each of them
 """
 
+import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from headwise.architecture import Shape, parameters
 from headwise.atomic import new_folder
-from headwise.config import RunConfig, check, hint
+from headwise.config import ModelConfig, RunConfig, check, hint
 from headwise.errors import (
     BundleDamaged,
     BundleError,
@@ -32,6 +33,7 @@ from headwise.errors import (
     ParameterMismatch,
 )
 from headwise.home import box_model, named_models
+from headwise.text.special import UNK_ID
 
 FORMAT, FORMAT_VERSION = "headwise", 1
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "weights.safetensors", "tokenizer.json"
@@ -58,6 +60,9 @@ class Bundle:
     tokenizer: str | None = field(default=None, repr=False)
     card: str | None = field(default=None, repr=False)
     stored: Stored = "float32"
+    #: the pieces among which a search chooses, ascending, those without text included: what targets had in training;
+    #: none stands for all
+    said: tuple[int, ...] = field(default=(), repr=False)
 
     def write(self, folder: Path | str, more: Mapping[str, bytes] | None = None) -> None:
         """Write a new folder, whole or not at all; an existing one is never touched.
@@ -68,7 +73,7 @@ class Bundle:
         problems = mismatches(self.config, self.weights)
         if problems:
             raise ParameterMismatch("\n".join([f"these weights do not fit the configuration of {folder}:", *problems]))
-        texts = {CONFIG: _config_text(self.config), TOKENIZER: self.tokenizer, CARD: self.card}
+        texts = {CONFIG: _config_text(self.config, self.said), TOKENIZER: self.tokenizer, CARD: self.card}
         contents = {name: text.encode("utf-8") for name, text in texts.items() if text is not None}
         contents[WEIGHTS] = safetensors.numpy.save(_pack(self.weights, self.stored))
         contents[MANIFEST] = _manifest(contents)
@@ -96,6 +101,7 @@ class Bundle:
         try:
             raw = _json(folder / CONFIG, contents[CONFIG])
             config = check(RunConfig, raw.get("settings"), where=f"in {folder / CONFIG}")
+            said = _unfolded(raw.get("said"), config.model)
             weights, stored = _unpack(safetensors.numpy.load(contents[WEIGHTS]))
             texts = {name: contents[name].decode("utf-8") for name in (TOKENIZER, CARD) if name in contents}
         except ConfigError as error:
@@ -105,7 +111,7 @@ class Bundle:
         problems = mismatches(config, weights)
         if problems:
             raise ParameterMismatch("\n".join([f"{folder / WEIGHTS} does not fit its {CONFIG}:", *problems]))
-        return cls(config, weights, texts.get(TOKENIZER), texts.get(CARD), stored)
+        return cls(config, weights, texts.get(TOKENIZER), texts.get(CARD), stored, said)
 
 
 def find_model(path: Path | str | None) -> Path:
@@ -195,8 +201,29 @@ def _unpack(packed: Mapping[str, Array]) -> tuple[dict[str, Array], Stored]:
     return weights, "int8" if "int8" in forms else "float16" if "float16" in forms else "float32"
 
 
-def _config_text(config: RunConfig) -> str:
-    return json.dumps({"format": FORMAT, "format_version": FORMAT_VERSION, "settings": config.model_dump()}, indent=2)
+def _config_text(config: RunConfig, said: Sequence[int]) -> str:
+    facts = {"format": FORMAT, "format_version": FORMAT_VERSION, "settings": config.model_dump()}
+    return json.dumps(facts | ({"said": _folded(said, config.model)} if said else {}), indent=2)
+
+
+def _folded(pieces: Sequence[int], model: ModelConfig) -> str:
+    """A bit for each piece of the vocabulary, in base64."""
+    bits = np.zeros(model.vocab_size, np.uint8)
+    bits[list(pieces)] = 1
+    return base64.b64encode(np.packbits(bits).tobytes()).decode()
+
+
+def _unfolded(text: object, model: ModelConfig) -> tuple[int, ...]:
+    """What was folded; ValueError if it is not that, or lacks a piece that no search can do without."""
+    if text is None:
+        return ()
+    bits = np.unpackbits(np.frombuffer(base64.b64decode(str(text), validate=True), np.uint8))
+    pieces = tuple(np.flatnonzero(bits).tolist())
+    if len(bits) != -(-model.vocab_size // 8) * 8 or not {model.pad_id, model.bos_id, model.eos_id, UNK_ID} <= {
+        *pieces
+    }:
+        raise ValueError(f"which pieces are said does not fit a vocabulary of {model.vocab_size}")
+    return pieces
 
 
 class Entry(BaseModel):

@@ -19,8 +19,12 @@ def processor() -> str:
 
 def instructions() -> list[str]:
     """Those of INSTRUCTIONS that it has; none where that cannot be found out."""
-    flags = set((_line("flags") or _line("Features")).split())
-    return [name for name, signs in INSTRUCTIONS.items() if signs & flags]
+    return [name for name, signs in INSTRUCTIONS.items() if signs & flags()]
+
+
+def flags() -> set[str]:
+    """All that Linux tells of it."""
+    return set((_line("flags") or _line("Features")).split())
 
 
 def _line(name: str) -> str:

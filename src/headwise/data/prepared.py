@@ -13,10 +13,12 @@ import numpy as np
 from headwise.atomic import new_folder
 from headwise.data.corpus import NO_COPIES, Corpus
 from headwise.errors import DataError, FolderError
+from headwise.text.special import SPECIAL
 from headwise.text.tokenizer import Tokenizer
 
 FORMAT_VERSION = 2
 BLOCK = 4096  # pairs that are encoded at once
+IDS = 1 << 20  # that are looked at at once
 FACTS = "facts.json"
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -53,6 +55,18 @@ class Prepared:
 
     def __len__(self) -> int:
         return (len(self.src.offsets) - 1) // self.n_samples
+
+    def said(self, n_pieces: int) -> tuple[int, ...]:
+        """The pieces that targets have, of `n_pieces`, ascending, and those that stand for no text.
+
+        Others fill them up to a multiple of 16, with which a matrix is multiplied sooner.
+        """
+        has = np.zeros(n_pieces, bool)
+        has[: len(SPECIAL)] = True
+        for begin in range(0, len(self.tgt.ids), IDS):
+            has[self.tgt.ids[begin : begin + IDS]] = True
+        has[np.flatnonzero(~has)[: -has.sum() % 16]] = True
+        return tuple(np.flatnonzero(has).tolist())
 
 
 def prepare(

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,17 +54,16 @@ def open_engine(
         if name == "ctranslate2":
             raise InputError(f"{why}; use --engine torch")
         return Opened(_torch(bundle, threads), f"torch: {why}")
-    cache = _cache(folder)
     if kind != "auto":
-        return Opened(_ctranslate2(cache, bundle, cast(ComputeType, kind), threads), f"ctranslate2 {kind}: asked for")
-    seconds = _measured(cache, folder, bundle, search, threads)
+        return Opened(_ctranslate2(folder, bundle, cast(ComputeType, kind), threads), f"ctranslate2 {kind}: asked for")
+    seconds = _measured(folder, bundle, search, threads)
     if name == "ctranslate2":
         seconds = {one: took for one, took in seconds.items() if one != "torch"}
     best = min(seconds, key=lambda one: seconds[one] * (LOADING if one == "torch" else 1))
     why = f"{best}: " + ", ".join(f"{one} {took:.3f} s" for one, took in sorted(seconds.items(), key=lambda x: x[1]))
     if best == "torch":
         return Opened(_torch(bundle, threads), why)
-    return Opened(_ctranslate2(cache, bundle, cast(ComputeType, best.split()[1]), threads), why)
+    return Opened(_ctranslate2(folder, bundle, cast(ComputeType, best.split()[1]), threads), why)
 
 
 def _torch(bundle: Bundle, threads: int) -> "TorchEngine":
@@ -80,9 +79,14 @@ def has_torch() -> bool:
     return sys.modules.get("torch", find_spec) is not None and find_spec("torch") is not None
 
 
-def _ctranslate2(cache: Path, bundle: Bundle, kind: ComputeType, threads: int) -> CTranslate2Engine:
+def _ctranslate2(folder: Path, bundle: Bundle, kind: ComputeType, threads: int) -> CTranslate2Engine:
     largest = largest_int8() if kind == "int8" else None
-    return CTranslate2Engine(_written(bundle, cache, largest), bundle.config.model, kind, threads)
+
+    def whole() -> Path:  # read anew, since it is seldom needed and the weights would be kept for it
+        return _written(replace(Bundle.read(folder), said=()), folder, largest)
+
+    written = _written(bundle, folder, largest)
+    return CTranslate2Engine(written, bundle.config.model, kind, threads, bundle.said, whole)
 
 
 def _cache(folder: Path) -> Path:
@@ -90,9 +94,9 @@ def _cache(folder: Path) -> Path:
     return converted() / f"{identity(folder)}-{version('ctranslate2')}"
 
 
-def _written(bundle: Bundle, cache: Path, largest: int | None) -> Path:
+def _written(bundle: Bundle, folder: Path, largest: int | None) -> Path:
     """Where the model lies in CTranslate2's form, written there on first use if possible."""
-    place = cache / ("float32" if largest is None else f"int8-{largest}")
+    place = _cache(folder) / (("said-" if bundle.said else "") + ("float32" if largest is None else f"int8-{largest}"))
     if not (place / "model.bin").is_file():
         try:
             write_model(bundle, place, largest)
@@ -106,27 +110,26 @@ def _written(bundle: Bundle, cache: Path, largest: int | None) -> Path:
     return place
 
 
-def _measured(cache: Path, folder: Path, bundle: Bundle, search: SearchConfig, threads: int) -> dict[str, float]:
+def _measured(folder: Path, bundle: Bundle, search: SearchConfig, threads: int) -> dict[str, float]:
     """Seconds that each way of computing takes for the same sentences; asked of the file where that was kept."""
     key = f"{processor()}, {threads} threads, beam {search.beam_size}"
-    file = cache / "seconds.json"
+    file = _cache(folder) / "seconds.json"
     known: dict[str, dict[str, float]] = {}
     with suppress(OSError, ValueError):
         known = json.loads(file.read_text())
     if key not in known:
-        known[key] = _measure(cache, folder, bundle, search, threads)
+        known[key] = _measure(folder, bundle, search, threads)
         with suppress(FolderError):
             write_text(file, json.dumps(known, indent=1) + "\n")
     return known[key]
 
 
-def _measure(cache: Path, folder: Path, bundle: Bundle, search: SearchConfig, threads: int) -> dict[str, float]:
+def _measure(folder: Path, bundle: Bundle, search: SearchConfig, threads: int) -> dict[str, float]:
     logging.getLogger("headwise").info("finding out which engine is the fastest here, once for this model ...")
     found = {}
     for kind in TYPES:
-        found[f"ctranslate2 {kind}"] = seconds(
-            _ctranslate2(cache, bundle, kind, threads), bundle.config, search.beam_size
-        )
+        engine = _ctranslate2(folder, bundle, kind, threads)
+        found[f"ctranslate2 {kind}"] = seconds(engine, bundle.config, search.beam_size)
     if has_torch():  # in a process of its own: where both libraries are loaded, they hinder each other
         script = f"from headwise.engine.choose import tell; tell({str(folder)!r}, {threads}, {search.beam_size})"
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

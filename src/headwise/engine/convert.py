@@ -2,7 +2,7 @@
 
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ def write_model(bundle: Bundle, folder: Path, largest: int | None = None) -> Non
     float32, which the library converts to other types when it loads, or with int8 matrices up to `largest`.
     """
     with new_folder(folder) as unfinished:
-        spec = make_spec(bundle.config.model, bundle.weights, largest)
+        spec = make_spec(bundle.config.model, bundle.weights, largest, bundle.said)
         spec.save(str(unfinished))
 
 
@@ -38,8 +38,11 @@ def largest_int8() -> int:
     return 127 if "vnni" in instructions() else 63
 
 
-def make_spec(config: ModelConfig, arrays: Mapping[str, Any], largest: int | None = None) -> Any:
-    """The same model in CTranslate2's words."""
+def make_spec(
+    config: ModelConfig, arrays: Mapping[str, Any], largest: int | None = None, said: Sequence[int] = ()
+) -> Any:
+    """The same model in CTranslate2's words, whose target has the pieces `said`, or all."""
+    rows = list(said) or list(range(config.vocab_size))
     specs = _specs()
     spec = specs.TransformerSpec.from_config(
         (config.n_encoder_layers, config.n_decoder_layers),
@@ -51,7 +54,7 @@ def make_spec(config: ModelConfig, arrays: Mapping[str, Any], largest: int | Non
     )
     source = "embedding.weight" if config.share_embeddings == "three-way" else "src_embedding.weight"
     _set_matrix(spec.encoder.embeddings[0], arrays[source], largest)
-    _set_matrix(spec.decoder.embeddings, arrays["embedding.weight"], largest)
+    _set_matrix(spec.decoder.embeddings, arrays["embedding.weight"][rows], largest)
     for stack, side in (("encoder", spec.encoder), ("decoder", spec.decoder)):
         side.scale_embeddings = config.scale_embeddings
         side.position_encodings.encodings = _positions(config, arrays, "src" if stack == "encoder" else "tgt")
@@ -60,11 +63,11 @@ def make_spec(config: ModelConfig, arrays: Mapping[str, Any], largest: int | Non
         for i, layer in enumerate(side.layer):
             _set_layer(layer, arrays, f"{stack}.layers.{i}", largest, is_decoder=stack == "decoder")
     own = config.share_embeddings == "none"
-    _set_matrix(spec.decoder.projection, arrays["output.weight" if own else "embedding.weight"], largest)
+    _set_matrix(spec.decoder.projection, arrays["output.weight" if own else "embedding.weight"][rows], largest)
     if config.output_bias:
-        spec.decoder.projection.bias = arrays["output.bias"]
+        spec.decoder.projection.bias = arrays["output.bias"][rows]
     spec.register_source_vocabulary([str(i) for i in range(config.src_vocab_size)])
-    spec.register_target_vocabulary([str(i) for i in range(config.vocab_size)])
+    spec.register_target_vocabulary([str(i) for i in rows])
     spec.config.bos_token = spec.config.decoder_start_token = str(config.bos_id)
     spec.config.eos_token, spec.config.unk_token = str(config.eos_id), str(3)
     spec.config.add_source_bos = spec.config.add_source_eos = False

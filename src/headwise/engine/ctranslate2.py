@@ -1,9 +1,11 @@
 """The fast engine: CTranslate2, without torch."""
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import ctranslate2
 import numpy as np
@@ -12,12 +14,15 @@ from headwise.config import ModelConfig, SearchConfig
 from headwise.engine.contract import Array, Ids
 from headwise.engine.convert import TABLE_ROWS
 from headwise.errors import InputError
+from headwise.machine import flags
 from headwise.search.hypothesis import Hypothesis
 
+T = TypeVar("T")
 ComputeType = Literal["float32", "int8", "bfloat16"]
 TYPES: list[ComputeType] = [
     kind for kind in get_args(ComputeType) if kind in ctranslate2.get_supported_compute_types("cpu")
 ]
+AVX512 = {"avx512f", "avx512cd", "avx512vl", "avx512dq", "avx512bw"}
 BATCH_TOKENS = 1024  # source pieces decoded at once by a worker; in int8 times the beam
 
 
@@ -47,11 +52,25 @@ def unsupported(model: ModelConfig, search: SearchConfig, prefixes: bool = False
 
 
 class CTranslate2Engine:
-    """Generates from a model folder in CTranslate2's form."""
+    """Generates from a model folder in CTranslate2's form.
 
-    def __init__(self, folder: Path, model: ModelConfig, compute_type: ComputeType, threads: int) -> None:
+    Where its target has only the pieces `said`, `whole` says where the model lies that has all of them.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        model: ModelConfig,
+        compute_type: ComputeType,
+        threads: int,
+        said: Ids = (),
+        whole: Callable[[], Path] | None = None,
+    ) -> None:
         self.model = model
         self.compute_type, self.workers = compute_type, threads
+        self.said, self.whole_folder = frozenset(said), whole
+        if flags() >= AVX512:  # which CTranslate2 uses only when told to, before its first model
+            os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")
         # Workers, not threads: inside one small model, threads wait for each other.
         self.translator = ctranslate2.Translator(
             str(folder),
@@ -61,6 +80,12 @@ class CTranslate2Engine:
             intra_threads=1,
             max_queued_batches=-1,  # else it is waited for them before the first result can be taken
         )
+
+    @cached_property
+    def whole(self) -> "CTranslate2Engine":
+        """The same with all pieces, for targets that have one which is never said."""
+        assert self.whole_folder is not None
+        return CTranslate2Engine(self.whole_folder(), self.model, self.compute_type, self.workers)
 
     def generate(
         self,
@@ -72,8 +97,11 @@ class CTranslate2Engine:
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
         """The place of each source and its hypotheses, best first, all or `n_best`, while others are still decoded.
 
-        `prefixes` are what they begin with, if any.
+        `prefixes` are what they begin with, if any. Where one has a piece that is never said, all may be.
         """
+        if not all(map(self._says, prefixes)):
+            yield from self.whole.generate(sources, search, prefixes, numbers, n_best)
+            return
         if reasons := unsupported(self.model, search, bool(prefixes)):
             raise InputError(f"the engine ctranslate2 has no {', '.join(reasons)}; use --engine torch")
         longest = max((len(source) for source in sources), default=0) + search.extra_pieces
@@ -143,7 +171,12 @@ class CTranslate2Engine:
         return rescored
 
     def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
-        """The log probability of every piece of each target, its end included, given its source."""
+        """The log probability of every piece of each target, its end included, given its source.
+
+        It is that among all pieces where a target has one that is never said.
+        """
+        if not all(map(self._says, targets)):
+            return self._apart(CTranslate2Engine.score, sources, targets)
         without_end = [target[:-1] for target in targets]  # CTranslate2 adds it
         results = self.translator.score_batch(
             [_names(source) for source in sources],
@@ -156,6 +189,8 @@ class CTranslate2Engine:
 
     def attention(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Array]:
         """What each piece, the end left out, looks at, `(T_tgt, T_src)`: the mean of the second-last layer's heads."""
+        if not all(map(self._says, targets)):
+            return self._apart(CTranslate2Engine.attention, sources, targets)
         results = self.translator.translate_batch(
             [_names(source) for source in sources],
             target_prefix=[_names(target) for target in targets],
@@ -171,6 +206,24 @@ class CTranslate2Engine:
             np.array(result.attention[0][: len(target)], np.float32)
             for result, target in zip(results, targets, strict=True)
         ]
+
+    def _says(self, pieces: Ids) -> bool:
+        return not self.said or self.said.issuperset(pieces)
+
+    def _apart(
+        self,
+        ask: "Callable[[CTranslate2Engine, list[Ids], list[Ids]], list[T]]",
+        sources: Sequence[Ids],
+        targets: Sequence[Ids],
+    ) -> list[T]:
+        """What is asked of each pair: of the whole model where the target has a piece that is never said."""
+        found: dict[int, T] = {}
+        for engine, says in ((self, True), (self.whole, False)):
+            chosen = [i for i, target in enumerate(targets) if self._says(target) == says]
+            if chosen:
+                asked = ask(engine, [sources[i] for i in chosen], [targets[i] for i in chosen])
+                found |= zip(chosen, asked, strict=True)
+        return [found[i] for i in range(len(targets))]
 
 
 def _names(pieces: Sequence[int]) -> list[str]:

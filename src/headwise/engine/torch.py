@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -30,17 +31,22 @@ MANY_CORES = 4  # with more, numpy's threads may wait for each other in products
 
 
 class TorchEngine:
-    """Generates from a model as it is at that moment."""
+    """Generates from a model as it is at that moment.
 
-    def __init__(self, model: Transformer) -> None:
+    `said` are the pieces among which it chooses (`Bundle.said`); none stands for all.
+    """
+
+    def __init__(self, model: Transformer, said: Ids = ()) -> None:
         self.model, self.parameters = model, list(model.parameters())
-        self.packed: tuple[list[tuple[int, int]], PackedStep] | None = None  # made of which parameters, and the step
+        self.said = tuple(said) or tuple(range(model.config.vocab_size))
+        self.places = {piece: place for place, piece in enumerate(said)}  # none where all are said
+        self.packed: tuple[object, PackedStep] | None = None  # what it was made of, and the step
 
     @classmethod
     def of(cls, bundle: Bundle, threads: int) -> "TorchEngine":
         """A saved model on the CPU; so many threads are used by all of this process."""
         torch.set_num_threads(threads)
-        return cls(Transformer.from_arrays(bundle.config.model, bundle.weights))
+        return cls(Transformer.from_arrays(bundle.config.model, bundle.weights), bundle.said)
 
     def generate(
         self,
@@ -53,8 +59,11 @@ class TorchEngine:
         """The place of each source and its hypotheses, best first, all or `n_best`.
 
         Sources of a like length are decoded together. `prefixes` are what they begin with, if any; sampling draws by
-        `numbers`, or else by the places of the sources.
+        `numbers`, or else by the places of the sources. Where a prefix has a piece that is never said, all may be.
         """
+        if self.places and not all(map(self._says, prefixes)):
+            yield from TorchEngine(self.model).generate(sources, search, prefixes, numbers, n_best)
+            return
         numbers = numbers or range(len(sources))
         batches = list(_batches([len(ids) for ids in sources], BATCH_TOKENS // search.beam_size))
         step = self._step(alone=len(batches) == 1)
@@ -72,17 +81,25 @@ class TorchEngine:
 
         for indices, results in zip(batches, self._each(decode, batches), strict=True):
             for i, hypotheses in zip(indices, results, strict=True):
-                yield i, hypotheses[:n_best]
+                yield i, [replace(h, ids=tuple(self.said[k] for k in h.ids)) for h in hypotheses[:n_best]]
+
+    def _says(self, pieces: Ids) -> bool:
+        return not self.places or all(piece in self.places for piece in pieces)
+
+    def _place(self, piece: int) -> int:
+        """By which a search knows it."""
+        return self.places[piece] if self.places else piece
 
     def _step(self, alone: bool) -> Step[DecoderState]:
         """The model's step as its weights are now; `alone`: no other is taken beside it."""
         if self.model.training:
             self.model.eval()
+        said = torch.tensor(self.said, device=self.model.embedding.weight.device) if self.places else None
         if not packs(self.model):
-            return self.model.step
+            return self.model.step if said is None else partial(_among, self.model.step, said)
         versions = [(parameter.data_ptr(), parameter._version) for parameter in self.parameters]
         if self.packed is None or self.packed[0] != versions:
-            self.packed = versions, PackedStep(self.model)
+            self.packed = versions, PackedStep(self.model, said)
         cores = len(os.sched_getaffinity(0))  # numpy takes them all without being asked
         return partial(self.packed[1], alone=alone and cores <= min(torch.get_num_threads(), MANY_CORES))
 
@@ -102,11 +119,18 @@ class TorchEngine:
 
     @torch.inference_mode()
     def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
-        """The log probability of every piece of each target, its end included, given its source."""
+        """The log probability of every piece of each target, its end included, given its source.
+
+        It is that among all pieces where a target has one that is never said.
+        """
         found: list[list[float]] = [[] for _ in sources]
+        never = torch.ones(self.model.config.vocab_size, dtype=torch.bool, device=self.model.embedding.weight.device)
+        never[list(self.said)] = False
         for indices, src, tgt in self._pairs(sources, targets):
             hidden = self.model.decode(self.model.encode(src), self._shifted(tgt))
-            log_probs = self.model.project(hidden).float().log_softmax(dim=-1).gather(2, tgt[:, :, None])[:, :, 0]
+            says = torch.tensor([self._says(targets[i]) for i in indices], device=never.device)
+            logits = self.model.project(hidden).float().masked_fill(says[:, None, None] & never, -torch.inf)
+            log_probs = logits.log_softmax(dim=-1).gather(2, tgt[:, :, None])[:, :, 0]
             for i, row in zip(indices, log_probs.tolist(), strict=True):
                 found[i] = row[: len(targets[i])]
         return found
@@ -142,15 +166,23 @@ class TorchEngine:
     def _task(self, sources: list[Sequence[int]], prefixes: list[Sequence[int]], search: SearchConfig) -> Task:
         config = self.model.config
         return Task(
-            config.bos_id,
-            config.eos_id,
+            self._place(config.bos_id),
+            self._place(config.eos_id),
             max_steps=[len(ids) + search.extra_pieces for ids in sources],
-            never=tuple({config.pad_id, config.bos_id} - {config.eos_id}),
+            never=tuple(map(self._place, {config.pad_id, config.bos_id} - {config.eos_id})),
             min_pieces=search.min_pieces,
             no_repeat=search.no_repeat,
-            prefix=prefixes,
+            prefix=[[*map(self._place, prefix)] for prefix in prefixes],
             device=self.model.embedding.weight.device,
         )
+
+
+def _among(
+    step: Step[DecoderState], said: Tensor, last_ids: Tensor, state: DecoderState
+) -> tuple[Tensor, DecoderState]:
+    """A step that knows of no other pieces than `said`, each by its place."""
+    log_probs, state = step(said[last_ids], state)
+    return log_probs[:, said].log_softmax(dim=-1), state
 
 
 def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:

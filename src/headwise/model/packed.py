@@ -48,17 +48,22 @@ def packs(model: Transformer) -> bool:
 
 
 class PackedStep:
-    """`Transformer.step` with the weights that the model has when this is made."""
+    """`Transformer.step` with the weights that the model has when this is made.
+
+    With `said`, pieces in ascending order, it knows of no others: an id is then a place in that list, and V its length.
+    """
 
     @torch.no_grad()
-    def __init__(self, model: Transformer) -> None:
+    def __init__(self, model: Transformer, said: Tensor | None = None) -> None:
         config = model.config
         self.model, self.pre_norm = model, config.norm == "pre"
         self.heads, self.widths = config.n_heads, (config.d_k, config.d_v)
         self.activation = model.decoder.layers[0].feed_forward.activation
         self.layers = [_layer(layer, 1 / math.sqrt(config.d_k)) for layer in model.decoder.layers]
         table = model.embedding.weight if model.output.weight is None else model.output.weight
-        self.output = _matrix(table, model.output.bias)
+        rows: Tensor | slice = slice(None) if said is None else said
+        self.said, bias = said, model.output.bias
+        self.output = _matrix(table[rows], None if bias is None else bias[rows])
 
     def __call__(self, last_ids: Tensor, state: DecoderState, alone: bool = False) -> tuple[Tensor, DecoderState]:
         """last_ids `(R,)` -> log_probs `(R, V)` of the next piece, and the state after it; the old state is used up.
@@ -67,7 +72,8 @@ class PackedStep:
         """
         model, state = self.model, state.with_room()
         times = _by_numpy if alone and self.output.array is not None else _by_torch
-        x = model.embed(model.embedding(last_ids), model.positions["tgt"](state.n_steps, 1))  # (R, d_model)
+        ids = last_ids if self.said is None else self.said[last_ids]
+        x = model.embed(model.embedding(ids), model.positions["tgt"](state.n_steps, 1))  # (R, d_model)
         shown = torch.zeros_like(state.memory_keep, dtype=x.dtype).masked_fill_(~state.memory_keep, -math.inf)
         hide = shown.expand(-1, self.heads, -1, -1).flatten(0, 1)  # (B * H, 1, T_src): added to scores
         for i, layer in enumerate(self.layers):

@@ -10,6 +10,7 @@ from headwise.config import SearchConfig
 from headwise.search.hypothesis import Hypothesis
 from headwise.search.penalty import length_penalty
 from headwise.search.task import S, Step, Task
+from headwise.search.top import top
 
 
 class Candidates(NamedTuple):
@@ -81,7 +82,7 @@ def beam(step: Step[S], state: S, task: Task, search: SearchConfig) -> list[list
 def grow(live: Candidates, log_probs: Tensor, n: int) -> Candidates:
     """The best `n` continuations of each sentence's live hypotheses by one piece; log_probs `(B * K, V)`."""
     B, K = live.log_prob.shape
-    best, pieces = log_probs.topk(min(n, log_probs.size(1)))  # (B * K, C): no other continuation of a row can be chosen
+    best, pieces = top(log_probs, n)  # (B * K, C): no other continuation of a row can be chosen
     total = (live.log_prob[:, :, None] + best.view(B, K, -1)).flatten(1)
     log_prob, chosen = total.topk(min(n, total.size(1)))  # (B, n)
     parent, piece = chosen // best.size(1), pieces.view(B, -1).gather(1, chosen)

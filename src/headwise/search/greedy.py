@@ -9,6 +9,7 @@ from headwise.config import SearchConfig
 from headwise.search.hypothesis import Hypothesis
 from headwise.search.penalty import length_penalty
 from headwise.search.task import S, Step, Task
+from headwise.search.top import top
 
 # log_probs (R, V) of what may come, the step, the sentences (R,) -> pieces (R,)
 Choose = Callable[[Tensor, int, Tensor], Tensor]
@@ -16,7 +17,7 @@ Choose = Callable[[Tensor, int, Tensor], Tensor]
 
 def likeliest(log_probs: Tensor, t: int, sentences: Tensor) -> Tensor:
     """Of what may come."""
-    return log_probs.argmax(dim=-1)
+    return top(log_probs, 1)[1][:, 0]
 
 
 def greedy(step: Step[S], state: S, task: Task, search: SearchConfig, choose: Choose = likeliest) -> list[Hypothesis]:

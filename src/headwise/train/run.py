@@ -16,7 +16,7 @@ from headwise.bundle import Bundle, find_model
 from headwise.config import RunConfig, SearchConfig, load_config, without_folders
 from headwise.data.batches import Batch, Batches, Position
 from headwise.data.corpus import directions
-from headwise.data.prepared import open_prepared
+from headwise.data.prepared import Prepared, open_prepared
 from headwise.errors import BundleError, InputError, TrainingError
 from headwise.machine import processor
 from headwise.model.transformer import Transformer
@@ -114,6 +114,7 @@ class Run:
         )
         self.dev = Batches(open_prepared(self.folder.data / "dev"), data.batch_tokens, seed=0, shuffle=False)
         self.dev_pairs = dev_pairs(self.folder, train.decode_dev)
+        self.said = self._said(prepared)
         torch.manual_seed(train.seed)
         if train.init and not self.folder.saved():
             self.model = Transformer.from_arrays(self.config.model, Bundle.read(find_model(train.init)).weights)
@@ -150,6 +151,15 @@ class Run:
             max_steps=train.max_steps,
             max_minutes=train.max_minutes,
         )
+
+    def _said(self, prepared: Prepared) -> tuple[int, ...]:
+        """What targets have, and had in the training that this one goes on from; none where that is not known."""
+        said = prepared.said(self.config.model.vocab_size)
+        if self.config.train.init is None:
+            return said
+        saved = self.folder.saved()
+        before = Bundle.read(saved[-1] if saved else find_model(self.config.train.init)).said
+        return before and tuple(sorted({*before, *said}))
 
     def _glance(self) -> State:
         """Where the newest checkpoint stands; nothing of it is loaded yet."""
@@ -323,7 +333,7 @@ class Run:
         return state
 
     def _validation(self, model: Transformer, search: SearchConfig, pairs: Sequence[DevPair]) -> Validation:
-        return validate(model, self.config, self.tokenizer, self.dev, pairs, search, self.bfloat16)
+        return validate(model, self.said, self.config, self.tokenizer, self.dev, pairs, search, self.bfloat16)
 
     def _save(self, state: State) -> None:
         """A checkpoint, written by the first process; those that are no longer needed go."""
@@ -333,7 +343,7 @@ class Run:
         path = self.folder.checkpoint(state.step)
         if not path.exists():
             weights = (self.ema or self.model).to_arrays()
-            bundle = Bundle(without_folders(self.config), weights, self.tokenizer.to_text())
+            bundle = Bundle(without_folders(self.config), weights, self.tokenizer.to_text(), said=self.said)
             resume.save(path, bundle, state, self.model, self.optimizer, averaged=self.ema is not None)
         n = max(train.keep_checkpoints, train.average_checkpoints)
         self.folder.prune({*self._regular(state)[-n:], *self._to_average(state)})
@@ -375,7 +385,8 @@ class Run:
             "samples": found.samples,
         }
         card = card_of(self.config, facts, n_pairs=len(self.batches.prepared), n_dev=len(every))
-        Bundle(without_folders(self.config), weights, self.tokenizer.to_text(), card).write(self.folder.model)
+        bundle = Bundle(without_folders(self.config), weights, self.tokenizer.to_text(), card, said=self.said)
+        bundle.write(self.folder.model)
         self.log.write("end", **facts, model=str(self.folder.model), report=str(self.folder.report))
         write_report(self.folder, self.config)
 

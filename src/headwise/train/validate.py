@@ -41,6 +41,7 @@ class Validation:
 
 def validate(
     model: Transformer,
+    said: Sequence[int],
     config: RunConfig,
     tokenizer: Tokenizer,
     dev: Batches,
@@ -48,7 +49,7 @@ def validate(
     search: SearchConfig,
     bfloat16: bool,
 ) -> Validation:
-    """The loss over `dev`, and the scores of translating `pairs`."""
+    """The loss over `dev`, and the scores of translating `pairs`, choosing among the pieces `said`."""
     model.eval()
     plain = Teacher(model, config.train.model_copy(update={"label_smoothing": 0.0, "r_drop": 0.0}), bfloat16)
     total, n_tokens = 0.0, 0
@@ -59,7 +60,7 @@ def validate(
             n_tokens += batch.n_tokens
     if not pairs:
         return Validation(total / n_tokens, (), ())
-    translator = Translator(tokenizer, TorchEngine(model), search)
+    translator = Translator(tokenizer, TorchEngine(model, said), search)
     by_target = {
         to: [i for i, pair in enumerate(pairs) if pair.to == to] for to in dict.fromkeys(pair.to for pair in pairs)
     }
