@@ -18,7 +18,7 @@ class Translation:
 
     source: str
     text: str
-    score: float = 0.0  #: the log probability normalised by length; of several sentences, the mean
+    score: float = 0.0  #: the log probability normalised by length; of several sentences, the mean; NaN: not asked for
     log_prob: float = 0.0  #: of all its pieces and ends
     n_parts: int = 1  #: sentences, or shorter stretches, that were translated one by one
     complete: bool = True  #: False: a part was cut at the longest output that is allowed

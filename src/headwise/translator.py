@@ -42,6 +42,7 @@ class Translator:
         source_lang: str | None = ...,
         prefix: str = ...,
         first: int = ...,
+        scores: bool = ...,
     ) -> Translation: ...
     @overload
     def translate(
@@ -54,6 +55,7 @@ class Translator:
         source_lang: str | None = ...,
         prefix: str = ...,
         first: int = ...,
+        scores: bool = ...,
     ) -> list[Translation]: ...
 
     def translate(
@@ -66,6 +68,7 @@ class Translator:
         source_lang: str | None = None,
         prefix: str = "",
         first: int = 0,
+        scores: bool = True,
     ) -> Translation | list[Translation]:
         """The translation of a text, or of each of several.
 
@@ -77,6 +80,7 @@ class Translator:
         source_lang  the source language, by which a long text is split into sentences
         prefix       what each translation begins with
         first        the number of the first text, by which sampling draws
+        scores       False: score and log_prob may be NaN, which is faster with greedy search
         """
         to = self._target(to)
         source_lang = self._source(source_lang, to)
@@ -92,9 +96,9 @@ class Translator:
                 ids.append(source if len(one) == 1 else next(cut))
                 numbers.append(first + i + (k << PART_BITS))
                 prefixes.append(prefix if k == 0 else "")
-        translated = self._parts(parts, ids, numbers, prefixes if prefix else [], n_best, details)
+        translated = self._parts(parts, ids, numbers, prefixes if prefix else [], n_best, details, scores)
         if "und" not in self.languages and not prefix:
-            translated = [self._with_addresses(one, to, n_best, details) for one in translated]
+            translated = [self._with_addresses(one, to, n_best, details, scores) for one in translated]
         found = iter(translated)
         translations = []
         for one, whole_text in zip(whole, texts, strict=True):
@@ -143,29 +147,34 @@ class Translator:
         prefixes: list[str],
         n_best: int,
         details: bool,
+        scores: bool,
     ) -> list[Translation]:
         """Each of them translated as a whole."""
         begin = self._prefixes(prefixes, sources)
+        every: dict[int, list[Hypothesis]] = {}
 
-        def decoded(chosen: Sequence[int], search: SearchConfig, n: int) -> list[list[Candidate]]:
+        def decoded(chosen: Sequence[int], search: SearchConfig) -> list[list[Candidate]]:
             asked = (
                 [sources[i] for i in chosen],
                 search,
                 [begin[i] for i in chosen] if begin else [],
                 [numbers[i] for i in chosen],
             )
-            results = self.engine.generate(*asked, n_best=n)  # engine/  encode, then search by step
-            return in_order((k, [self._told(texts[chosen[k]], h) for h in one]) for k, one in results)
+            results = self.engine.generate(*asked, scores)  # engine/  encode, then search by step
+            return in_order((k, told(chosen[k], one)) for k, one in results)
+
+        def told(i: int, hypotheses: list[Hypothesis]) -> list[Candidate]:
+            every[i] = hypotheses
+            return [self._told(texts[i], h) for h in hypotheses[:n_best]]
 
         def others(looping: list[int]) -> list[list[Candidate]]:
-            width = self.search.beam_size
-            return decoded(looping, self.search, width) if n_best < width else [found[i] for i in looping]
+            return [[self._told(texts[i], h) for h in every[i]] for i in looping]
 
         def again(looping: list[int]) -> list[Candidate]:
             careful = self.search.model_copy(update={"beam_size": 1, "no_repeat": NO_REPEAT, "temperature": 0.0})
-            return [best for [best] in decoded(looping, careful, 1)]
+            return [best for [best] in decoded(looping, careful)]
 
-        found = decoded(range(len(texts)), self.search, n_best)
+        found = decoded(range(len(texts)), self.search)
         chosen = guarded(found, others, again)
         best = [candidates[0].translation for candidates in chosen]
         if details:
@@ -175,14 +184,17 @@ class Translator:
         more = [tuple(one.translation for one in candidates[1:n_best]) for candidates in chosen]
         return [replace(one, alternatives=its) for one, its in zip(best, more, strict=True)]
 
-    def _with_addresses(self, one: Translation, to: str | None, n_best: int, details: bool) -> Translation:
+    def _with_addresses(
+        self, one: Translation, to: str | None, n_best: int, details: bool, scores: bool
+    ) -> Translation:
         """As it is; but where it has lost an address, only what stands around them is translated, piece by piece."""
-        if set(addresses(one.source)) <= set(addresses(one.text)):
+        wanted = addresses(one.source)
+        if not wanted or set(wanted) <= set(addresses(one.text)):
             return one
         parts = around_addresses(one.source)
         texts = [part.text for part in parts if self._takes(part) and not addresses(part.text)]
         sources = self.tokenizer.encode_source(texts, to)
-        found = iter(self._parts(texts, sources, list(range(len(texts))), [], n_best, details))
+        found = iter(self._parts(texts, sources, list(range(len(texts))), [], n_best, details, scores))
         done = [next(found) if part.text in texts else Translation(part.text, part.text) for part in parts]
         return joined(one.source, [(part.before, part.after) for part in parts], done)
 

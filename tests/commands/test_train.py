@@ -18,6 +18,7 @@ import tempfile
 import termios
 import time
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ import torch
 
 from headwise.bundle import Bundle
 from headwise.cli.main import main
+from headwise.data.prepared import open_prepared
 
 SCRIPT = Path(sys.executable).with_name("headwise")
 SMALL = [
@@ -281,6 +283,15 @@ def test_fine_tuning(finished, corpus, inside):
     before, after = Bundle.read(finished / "model"), Bundle.read(corpus / "runs/tuned/model")
     assert (after.config.data.batch_tokens, after.config.model) == (200, before.config.model)
     assert max(abs(after.weights[name] - array).max() for name, array in before.weights.items()) < 1e-6
+    in_targets = open_prepared(finished / "data/train").said(before.config.model.vocab_size)
+    assert before.said == after.said == in_targets
+    for name, earlier, together in (
+        ("unknown", (), ()),
+        ("others", (0, 1, 2, 3, before.config.model.vocab_size - 1), (*in_targets, before.config.model.vocab_size - 1)),
+    ):
+        replace(before, said=earlier).write(corpus / "runs" / name)
+        assert inside("train", *FILES, "--init", f"runs/{name}", "--out", f"runs/from-{name}", *sets)[0] == 0
+        assert {*Bundle.read(corpus / f"runs/from-{name}/model").said} == {*together}
     code, said = inside("train", *FILES, "--init", "runs/a", "--out", "runs/refused", "--preset", "tiny")
     assert code == 2
     assert "model.d_model was 16 and is now 128 (runs/a is to be the beginning)" in said

@@ -1,5 +1,7 @@
 """Both engines find the same on the dialect that both speak, and are refused what they do not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -26,7 +28,9 @@ SHAPES = {
     "post": [],
     "pre": ["norm=pre", "activation=gelu"],
     "none": ["share_embeddings=none", "positions=learned", "max_positions=80"],
+    "said": [],  # some of the pieces alone
 }
+SAID = (*range(4), *range(6, 41, 3), 40)
 
 
 def engines(shape, folder):
@@ -37,8 +41,11 @@ def engines(shape, folder):
         for parameter in model.parameters():
             parameter.mul_(1.5)
         model.output.bias[:4] = torch.tensor([-30.0, -30.0, 2.0, 0.0])  # no padding, no beginning, now and then an end
-    write_model(Bundle(config, model.to_arrays()), folder / "ct2")
-    return TorchEngine(model), CTranslate2Engine(folder / "ct2", config.model, "float32", threads=2)
+    bundle, said = Bundle(config, model.to_arrays()), SAID if shape == "said" else ()
+    write_model(bundle, folder / "whole")
+    write_model(replace(bundle, said=said), folder / "ct2")
+    fast = CTranslate2Engine(folder / "ct2", config.model, "float32", 2, said, whole=lambda: folder / "whole")
+    return TorchEngine(model, said), fast
 
 
 @pytest.fixture(params=SHAPES)
@@ -84,6 +91,51 @@ def test_the_same_scores_and_attention(both):
     for mine, other in zip(*(engine.attention(sources(), without_end) for engine in both), strict=True):
         assert mine.shape == other.shape
         assert mine == pytest.approx(other, abs=1e-4)
+
+
+@pytest.mark.parametrize("changes", [{"beam_size": 1}, {"beam_size": 4}])
+@pytest.mark.parametrize("step", ["packed", "plain"])
+def test_pieces_that_are_not_said_are_as_good_as_impossible(changes, step, tmp_path, monkeypatch):
+    """The same as if the output's bias kept them out."""
+    if step == "plain":
+        monkeypatch.setattr("headwise.engine.torch.packs", lambda model: False)
+    engine, fast = engines("said", tmp_path)
+    search = SearchConfig(**SHARED | changes)
+    found, again = (in_order(one.generate(sources(), search)) for one in (engine, fast))
+    assert {piece for one in [*found, *again] for h in one for piece in h.ids} <= {*SAID}
+    targets = [[*best.ids, 2] for best, *_ in found]
+    told = engine.score(sources(), targets)
+    with torch.no_grad():
+        engine.model.output.bias[[piece for piece in range(41) if piece not in SAID]] = -1e9
+    kept_out = TorchEngine(engine.model)
+    for mine, other in zip(found, in_order(kept_out.generate(sources(), search)), strict=True):
+        assert [h.ids for h in mine] == [h.ids for h in other]
+        assert [h.log_prob for h in mine] == pytest.approx([h.log_prob for h in other], rel=1e-4)
+    for [best, *_], mine, other in zip(found, told, kept_out.score(sources(), targets), strict=True):
+        assert mine == pytest.approx(other, rel=1e-4)
+        assert sum(mine[: len(best.ids) + best.complete]) == pytest.approx(best.log_prob, rel=1e-4)
+
+
+def test_a_target_with_a_piece_that_is_never_said_is_scored_among_all(tmp_path):
+    engine, fast = engines("said", tmp_path)
+    pairs = [[9, 2], [9, 2]], [[6, 5, 2], [6, 9, 2]]  # 5 is never said
+    (odd, plain), among_all = engine.score(*pairs), TorchEngine(engine.model).score(*pairs)
+    assert odd == pytest.approx(among_all[0])
+    assert all(mine > other for mine, other in zip(plain, among_all[1], strict=True))
+    for mine, other in zip(fast.score(*pairs), (odd, plain), strict=True):
+        assert mine == pytest.approx(other, rel=1e-3)
+    search = SearchConfig(**SHARED | {"beam_size": 1})
+    for one in (engine, fast):
+        [[found]] = in_order(one.generate([[9, 2]], search, [[5]]))
+        assert found.ids[0] == 5
+
+
+def test_without_scores_the_same_is_found(both):
+    for changes in ({"beam_size": 1}, {"beam_size": 4}, {"beam_size": 1, "no_repeat": 2}):
+        search = SearchConfig(**SHARED | changes)
+        for engine in both:
+            with_them, without = (in_order(engine.generate(sources(), search, scores=told)) for told in (True, False))
+            assert [[h.ids for h in one] for one in with_them] == [[h.ids for h in one] for one in without]
 
 
 def test_nothing_in_nothing_out(both):

@@ -41,6 +41,22 @@ def test_what_is_written_comes_back(bundle, tmp_path):
     assert os.listdir(tmp_path / "new") == ["model"]
 
 
+def test_which_pieces_are_said_comes_back(bundle, tmp_path):
+    n = bundle.config.model.vocab_size
+    for name, said in (("some", (0, 1, 2, 3, 6, n - 1)), ("all", tuple(range(n))), ("unknown", ())):
+        replace(bundle, said=said).write(tmp_path / name)
+        assert Bundle.read(tmp_path / name).said == said
+
+
+@pytest.mark.parametrize("said", ["AAAA", "8" * 400, "?", 7, ""])
+def test_pieces_that_cannot_be_are_refused(bundle, said, tmp_path, monkeypatch):
+    """Of another vocabulary, without the end, or no such thing at all."""
+    monkeypatch.setattr(module, "_folded", lambda pieces, model: said)
+    replace(bundle, said=(0, 1, 2, 3)).write(tmp_path / "model")
+    with pytest.raises(BundleDamaged, match="cannot be read"):
+        Bundle.read(tmp_path / "model")
+
+
 def test_tokenizer_and_card_may_be_absent(bundle, tmp_path):
     replace(bundle, tokenizer=None, card=None).write(tmp_path / "model")
     again = Bundle.read(tmp_path / "model")

@@ -182,7 +182,7 @@ def test_each_part_draws_numbers_of_its_own(babbler):
     translator = load(babbler, engine="ctranslate2", compute_type="float32", search={"split_pieces": 8})
     seen = []
     generate = translator.engine.generate
-    translator.engine.generate = lambda s, search, p, n, n_best: seen.extend(n) or generate(s, search, p, n, n_best)
+    translator.engine.generate = lambda s, search, p, n, scores: seen.extend(n) or generate(s, search, p, n, scores)
     translator.translate(["The dog.", "", "The dog. The dog. The dog."], first=5)
     assert seen[:2] == [5, 7]
     assert len(set(seen)) == len(seen) > 3

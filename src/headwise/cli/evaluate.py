@@ -41,7 +41,7 @@ def evaluate(
     from headwise.evaluate.scores import bleu, character_errors, chrf, exact, ter, token_errors
 
     sources, references, more = _columns(src, ref or [], pairs, "--ref")
-    found = load(model, overrides or [], threads, engine, compute_type).translate(sources, to=to)
+    found = load(model, overrides or [], threads, engine, compute_type).translate(sources, to=to, scores=False)
     translations = [one.text for one in found]
     metrics = (bleu, chrf, ter, exact, character_errors, token_errors)
     scores = [metric(translations, references, *more) for metric in metrics]

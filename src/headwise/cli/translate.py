@@ -62,7 +62,14 @@ def translate(
     def work(done: int, texts: list[str]) -> "Iterator[list[str]]":
         nonlocal n_loops
         found = translator.translate(
-            texts, n_best=wanted, details=details, to=to, source_lang=source_lang, prefix=prefix, first=done
+            texts,
+            n_best=wanted,
+            details=details,
+            to=to,
+            source_lang=source_lang,
+            prefix=prefix,
+            first=done,
+            scores=as_json or n_best > 0,
         )
         n_loops += sum(one.loop is not None for one in found)
         for number, one in enumerate(found, start=done):

@@ -23,11 +23,12 @@ class Engine(Protocol):
         search: SearchConfig,
         prefixes: Sequence[Ids] = (),
         numbers: Sequence[int] = (),
-        n_best: int | None = None,
+        scores: bool = True,
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """The place of each source and its hypotheses, best first, all or `n_best`, in any order, as they are found.
+        """The place of each source and its hypotheses, best first, in any order, as they are found.
 
         `prefixes` are what they begin with, if any. Sampling draws by `numbers`, or else by the places of the sources.
+        Without `scores` an engine may leave log probabilities out, as NaN, where that saves work.
         """
 
     def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from math import nan
 from pathlib import Path
 from typing import Literal, TypeVar, get_args
 
@@ -93,14 +94,15 @@ class CTranslate2Engine:
         search: SearchConfig,
         prefixes: Sequence[Ids] = (),
         numbers: Sequence[int] = (),
-        n_best: int | None = None,
+        scores: bool = True,
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """The place of each source and its hypotheses, best first, all or `n_best`, while others are still decoded.
+        """The place of each source and its hypotheses, best first, while others are still decoded.
 
-        `prefixes` are what they begin with, if any. Where one has a piece that is never said, all may be.
+        `prefixes` are what they begin with, if any. Where one has a piece that is never said, all may be. Without
+        `scores` there are none.
         """
         if not all(map(self._says, prefixes)):
-            yield from self.whole.generate(sources, search, prefixes, numbers, n_best)
+            yield from self.whole.generate(sources, search, prefixes, numbers, scores)
             return
         if reasons := unsupported(self.model, search, bool(prefixes)):
             raise InputError(f"the engine ctranslate2 has no {', '.join(reasons)}; use --engine torch")
@@ -110,30 +112,39 @@ class CTranslate2Engine:
                 f"{longest} pieces, source or output, are more than the {TABLE_ROWS} that ctranslate2 gets"
             )
         # CTranslate2 tells of other probabilities where it was made to say something.
-        made = bool(prefixes or search.min_pieces or search.no_repeat)
+        made = scores and bool(prefixes or search.min_pieces or search.no_repeat)
         late: dict[int, list[int]] = {}  # by their limits
         again: dict[int, list[Hypothesis]] = {}
         # All are given the most that any may have. Greedy search would have said the same up to its own limit, where
         # it is cut and scored anew; a beam that came near it is decoded again.
-        for i, result in self._called(range(len(sources)), longest, sources, search, prefixes):
+        for i, found, told in self._called(range(len(sources)), longest, sources, search, prefixes, scores):
             limit = len(sources[i]) + search.extra_pieces
-            if search.beam_size > 1 and max(map(len, result.hypotheses)) >= limit - 1:
+            if search.beam_size > 1 and max(map(len, found)) >= limit - 1:
                 late.setdefault(limit, []).append(i)
                 continue
-            hypotheses = _hypotheses(result, limit, search, n_best)
-            if made or not hypotheses[0].complete:
+            hypotheses = _hypotheses(found, told, limit, search)
+            if made or (scores and not hypotheses[0].complete):
                 again[i] = hypotheses
             else:
                 yield i, hypotheses
         for limit, indices in late.items():
-            for i, result in self._called(indices, limit, sources, search, prefixes):
-                yield i, _hypotheses(result, limit, search, n_best)
+            for i, found, told in self._called(indices, limit, sources, search, prefixes, scores):
+                yield i, _hypotheses(found, told, limit, search)
         yield from zip(again, self._rescored([sources[i] for i in again], [*again.values()], search), strict=True)
 
     def _called(
-        self, indices: Sequence[int], limit: int, sources: Sequence[Ids], search: SearchConfig, prefixes: Sequence[Ids]
-    ) -> Iterator[tuple[int, ctranslate2.TranslationResult]]:
-        """What CTranslate2 finds for some of the sources in at most `limit` steps, the longest first, as it does it."""
+        self,
+        indices: Sequence[int],
+        limit: int,
+        sources: Sequence[Ids],
+        search: SearchConfig,
+        prefixes: Sequence[Ids],
+        scores: bool,
+    ) -> Iterator[tuple[int, list[list[str]], list[float]]]:
+        """What CTranslate2 finds for some of the sources in at most `limit` steps: hypotheses and their scores.
+
+        The longest sources come first, as it decodes them.
+        """
         budget = BATCH_TOKENS // (search.beam_size if self.compute_type == "int8" else 1)
         indices = sorted(indices, key=lambda i: -len(sources[i]))
         results = self.translator.translate_batch(
@@ -146,13 +157,14 @@ class CTranslate2Engine:
             min_decoding_length=search.min_pieces,
             no_repeat_ngram_size=search.no_repeat,
             max_input_length=0,
-            return_scores=True,
+            return_scores=scores,
             batch_type="tokens",
             max_batch_size=self._size([sources[i] for i in indices], budget),
             asynchronous=True,
         )
         for i, result in zip(indices, results, strict=True):
-            yield i, result.result()
+            found = result.result()
+            yield i, found.hypotheses, found.scores  # each of them is made anew whenever it is asked for
 
     def _size(self, texts: Sequence[Ids], budget: int) -> int:
         """Pieces a batch: what the budget allows, and no more than leaves a share for every worker."""
@@ -231,11 +243,9 @@ def _names(pieces: Sequence[int]) -> list[str]:
     return [str(piece) for piece in pieces]
 
 
-def _hypotheses(
-    found: ctranslate2.TranslationResult, limit: int, search: SearchConfig, n_best: int | None
-) -> list[Hypothesis]:
+def _hypotheses(found: list[list[str]], scores: list[float], limit: int, search: SearchConfig) -> list[Hypothesis]:
     hypotheses = []
-    for pieces, score in zip(found.hypotheses[:n_best], found.scores, strict=False):
+    for pieces, score in zip(found, scores or [nan] * len(found), strict=False):
         complete = len(pieces) < limit
         log_prob = score * max(1, len(pieces) + complete) ** search.alpha
         hypotheses.append(Hypothesis(tuple(map(int, pieces[:limit])), log_prob, score, complete))

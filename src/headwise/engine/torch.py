@@ -54,15 +54,15 @@ class TorchEngine:
         search: SearchConfig,
         prefixes: Sequence[Ids] = (),
         numbers: Sequence[int] = (),
-        n_best: int | None = None,
+        scores: bool = True,
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """The place of each source and its hypotheses, best first, all or `n_best`.
+        """The place of each source and its hypotheses, best first.
 
         Sources of a like length are decoded together. `prefixes` are what they begin with, if any; sampling draws by
         `numbers`, or else by the places of the sources. Where a prefix has a piece that is never said, all may be.
         """
         if self.places and not all(map(self._says, prefixes)):
-            yield from TorchEngine(self.model).generate(sources, search, prefixes, numbers, n_best)
+            yield from TorchEngine(self.model).generate(sources, search, prefixes, numbers, scores)
             return
         numbers = numbers or range(len(sources))
         batches = list(_batches([len(ids) for ids in sources], BATCH_TOKENS // search.beam_size))
@@ -81,7 +81,7 @@ class TorchEngine:
 
         for indices, results in zip(batches, self._each(decode, batches), strict=True):
             for i, hypotheses in zip(indices, results, strict=True):
-                yield i, [replace(h, ids=tuple(self.said[k] for k in h.ids)) for h in hypotheses[:n_best]]
+                yield i, [replace(h, ids=tuple(self.said[k] for k in h.ids)) for h in hypotheses]
 
     def _says(self, pieces: Ids) -> bool:
         return not self.places or all(piece in self.places for piece in pieces)

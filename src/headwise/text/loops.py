@@ -41,7 +41,10 @@ def repeats(text: str) -> bool:
     if n_again < 2 and not within:
         return False
     raw = text.encode("utf-8", "replace")
-    if len(raw) > RATIO * len(zlib.compress(raw)) or AT_ONCE.search(f"{text} "):
+    if len(raw) > RATIO * len(zlib.compress(raw)):
+        return True
+    # Four times at once is within one word, or has a whole word three times.
+    if (within or max(Counter(words).values()) > 2) and AT_ONCE.search(f"{text} "):
         return True
     if n_again < TIMES - 1:  # no word comes so often
         return False

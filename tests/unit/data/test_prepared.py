@@ -25,6 +25,19 @@ def corpus(folder: Path, pairs: list[tuple[str, str]], name: str = "train.tsv") 
     return Corpus(folder / name, to="de")
 
 
+def test_what_targets_say(tmp_path, monkeypatch):
+    """Every piece of theirs, and as many others as make a multiple of 16; in parts as at once."""
+    pairs = [("number one", "Nummer eins"), ("eight", "zwei!")]
+    prepared = prepare([corpus(tmp_path, pairs)], TOKENIZER, tmp_path / "data")
+    in_targets = {0, 1, 2, 3, *(piece for ids in TOKENIZER.encode_target([tgt for _, tgt in pairs]) for piece in ids)}
+    said = prepared.said(300)
+    assert {*in_targets} < {*said}
+    assert (len(said) % 16, len(said) - len(in_targets) < 16, list(said)) == (0, True, sorted({*said}))
+    monkeypatch.setattr("headwise.data.prepared.IDS", 3)
+    assert prepared.said(300) == said
+    assert prepared.said(max(in_targets) + 1)[-1] == max(in_targets)  # where there are no others
+
+
 def test_arrays_hold_what_the_tokenizer_gives(tmp_path):
     """Over more than one block, two corpora, pairs without a side and pairs that are too long among them."""
     first = corpus(tmp_path, [("", "leer"), *PAIRS, ("x" * 400, "kurz")])
