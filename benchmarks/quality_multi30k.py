@@ -62,7 +62,7 @@ def score(bundle: Any, name: str) -> dict[str, Any]:
     from headwise.text.tokenizer import Tokenizer
     from headwise.translator import Translator
 
-    engine = TorchEngine(Transformer.from_arrays(bundle.config.model, bundle.weights))
+    engine = TorchEngine(Transformer.from_arrays(bundle.config.model, bundle.weights), bundle.said)
     translator = Translator(Tokenizer.from_text(bundle.tokenizer), engine, bundle.config.search)
     translations = [found.text for found in translator.translate(lines(f"{name}.en"))]
     references = lines(f"{name}.de")

@@ -1,11 +1,12 @@
 """Does a sentence get the same translation in any company, from both engines, and without loops?
 
-python benchmarks/translate_same.py DIR [--only company,engines,loops]        some minutes
+python benchmarks/translate_same.py DIR [--only company,engines,pieces,loops]        some minutes
 
 DIR is a model or run folder, trained on Multi30k. On test 2016, in float32 and with the beam that both engines speak:
 
 company  sentences decoded alone beside decoded in batches of 64, by each engine
 engines  torch beside ctranslate2
+pieces   a search among the pieces that targets had in training beside one among all, on val: what differs, and BLEU
 loops    1,000 odd inputs (single words, repeated words, question marks, other languages, noise): how many translations
          repeat themselves although their source does not, without the guard and with it
 
@@ -43,7 +44,7 @@ class Judge:
         from headwise.model.transformer import Transformer
 
         bundle = Bundle.read(folder)
-        self.engine = TorchEngine(Transformer.from_arrays(bundle.config.model, bundle.weights).double())
+        self.engine = TorchEngine(Transformer.from_arrays(bundle.config.model, bundle.weights).double(), bundle.said)
 
     def score(self, source: list[int], ids: tuple[int, ...]) -> float:
         [log_probs] = self.engine.score([source], [[*ids, self.engine.model.config.eos_id]])
@@ -111,6 +112,30 @@ def engines(folder: Path, judge: Judge) -> dict[str, Any]:
     return found
 
 
+def pieces(folder: Path) -> dict[str, Any]:
+    import sacrebleu
+
+    from headwise.engine.torch import TorchEngine
+
+    found = {}
+    engine, tokenizer, search = opened(folder, "torch")
+    sources = tokenizer.encode_source(lines("val.en"))
+    for name, beam in (("greedy", 1), ("beam 4", 4)):
+        wanted = search.model_copy(update={"beam_size": beam})
+        said, every = (
+            [tokenizer.decode(best.ids) for best, *_ in in_order(one.generate(sources, wanted))]
+            for one in (engine, TorchEngine(engine.model))
+        )
+        scores = {
+            which: round(sacrebleu.corpus_bleu(texts, [lines("val.de")]).score, 2)
+            for which, texts in (("said", said), ("all", every))
+        }
+        same = sum(a == b for a, b in zip(said, every, strict=True))
+        found[name] = {"pieces": len(engine.said), "same": same, "sentences": len(sources), "BLEU": scores}
+        print(f"pieces {name}: {json.dumps(found[name])}")
+    return found
+
+
 def loop_hunt(folder: Path) -> dict[str, Any]:
     from headwise.loading import load
     from headwise.text.loops import loops, repeats
@@ -156,6 +181,8 @@ def main(folder: Path, only: list[str]) -> None:
         found["company"] = company(folder, judge)
     if "engines" in only:
         found["engines"] = engines(folder, judge)
+    if "pieces" in only:
+        found["pieces"] = pieces(folder)
     if "loops" in only:
         found["loops"] = loop_hunt(folder)
     for part in (*found.get("company", {}).values(), found.get("engines", {})):
@@ -170,7 +197,7 @@ def main(folder: Path, only: list[str]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path)
-    parser.add_argument("--only", default="company,engines,loops")
+    parser.add_argument("--only", default="company,engines,pieces,loops")
     arguments = parser.parse_args()
     if not DATA.exists():
         sys.exit(f"this needs Multi30k in {DATA}; set HEADWISE_DATA to the folder that holds multi30k/")

@@ -6,7 +6,8 @@ Each DIR is a model or run folder, trained, post-norm and with one embedding mat
 same weights. All translate test 2016 of Multi30k, greedy and with a beam of 4, in batches and one by one (the first
 sentences only), without cache or deduplication; each in a process of its own, alternating. Contestants:
 
-auto, torch           headwise, its engine chosen or named
+auto, torch           headwise, its engine chosen or named; without scores, as `headwise translate` does it, and as the
+                      others are asked
 ctranslate2/TYPE      headwise, engine and type of computing named
 best                  CTranslate2 at its best: type, workers, threads and size of batches by trial
 default/TYPE          CTranslate2 as `ctranslate2.Translator(folder)`
@@ -24,6 +25,7 @@ import statistics
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +82,7 @@ def headwise(engine: str) -> Any:
 
         translator = load(folder / "model", engine=engine, compute_type=kind, search=search(beam))
         print(translator.why, file=sys.stderr)
-        return lambda sentences: [found.text for found in translator.translate(sentences)]
+        return lambda sentences: [found.text for found in translator.translate(sentences, scores=False)]
 
     return make
 
@@ -246,7 +248,7 @@ def main(models: dict[str, str], rounds: int) -> None:
             folder = Path(scratch) / preset
             folder.mkdir()
             (folder / "model").symlink_to(find_model(model).resolve())
-            write_model(Bundle.read(folder / "model"), folder / "ctranslate2")
+            write_model(replace(Bundle.read(folder / "model"), said=()), folder / "ctranslate2")
             tuned[preset] = {f"{beam} {batched}": tune(folder, beam, batched) for beam, batched in WORKLOADS.values()}
             (folder / "best.json").write_text(json.dumps(tuned[preset]))
             contestants = [f"{name}/{preset}/{workload}" for workload in WORKLOADS for name in names]

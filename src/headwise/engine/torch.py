@@ -26,7 +26,8 @@ from headwise.search.task import Step, Task
 
 T = TypeVar("T")
 
-BATCH_TOKENS = 2048  # source pieces decoded at once, times the beam
+BATCH_TOKENS = 2048  # source pieces decoded at once by a thread
+WIDE = 256  # a wider model counts them times the beam, since what it remembers would fill the memory
 MANY_CORES = 4  # with more, numpy's threads may wait for each other in products as small as those of a step
 
 
@@ -65,7 +66,8 @@ class TorchEngine:
             yield from TorchEngine(self.model).generate(sources, search, prefixes, numbers, scores)
             return
         numbers = numbers or range(len(sources))
-        batches = list(_batches([len(ids) for ids in sources], BATCH_TOKENS // search.beam_size))
+        budget = BATCH_TOKENS // (search.beam_size if self.model.config.d_model > WIDE else 1)
+        batches = list(_batches([len(ids) for ids in sources], budget))
         step = self._step(alone=len(batches) == 1)
 
         @torch.inference_mode()
