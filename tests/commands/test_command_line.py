@@ -25,7 +25,7 @@ def model(tmp_path) -> Path:
     config = load_config("tiny", overrides=["model.vocab_size=101"])
     rng = np.random.default_rng(1)
     weights = {name: rng.normal(size=shape).astype(np.float32) for name, shape in parameters(config.model).items()}
-    Bundle(config, weights, stored="int8").write(tmp_path / "model")
+    Bundle(config, weights, stored="int8", said=(0, 1, 2, 3, 7)).write(tmp_path / "model")
     return tmp_path / "model"
 
 
@@ -68,7 +68,7 @@ def test_info_with_changes_and_run_files(tmp_path):
 
 def test_info_of_a_model_folder(model):
     about = json.loads(headwise("info", str(model), "--json").stdout)
-    assert about["stored"] == "int8"
+    assert (about["stored"], about["said"]) == ("int8", 5)
     assert about["settings"]["model"]["vocab_size"] == 101
     assert "as stored here" in headwise("info", str(model)).stdout
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from headwise.architecture import Architecture
+    from headwise.bundle import Bundle
     from headwise.config import RunConfig
 
 
@@ -22,17 +23,17 @@ def info(
 
     from headwise.architecture import describe
 
-    config, stored = _find(what, overrides or [])
+    config, saved = _find(what, overrides or [])
     architecture = describe(config.model)
     if as_json:
-        about = {"name": what, "stored": stored, **architecture.model_dump(), "settings": config.model_dump()}
-        print(json.dumps(about))
+        about = {"name": what, "stored": saved and saved.stored, "said": (len(saved.said) or None) if saved else None}
+        print(json.dumps({**about, **architecture.model_dump(), "settings": config.model_dump()}))
     else:
-        _draw(what, stored, config, architecture)
+        _draw(what, saved, config, architecture)
 
 
-def _find(what: str, overrides: "Sequence[str]") -> "tuple[RunConfig, str | None]":
-    """The configuration of what was named, and for a saved model how its weights are stored."""
+def _find(what: str, overrides: "Sequence[str]") -> "tuple[RunConfig, Bundle | None]":
+    """The configuration of what was named, and a saved model itself."""
     from pathlib import Path
 
     from headwise.config import hint, load_config, preset_names
@@ -53,10 +54,10 @@ def _find(what: str, overrides: "Sequence[str]") -> "tuple[RunConfig, str | None
     from headwise.bundle import Bundle, find_model
 
     bundle = Bundle.read(find_model(what))
-    return bundle.config, bundle.stored
+    return bundle.config, bundle
 
 
-def _draw(what: str, stored: str | None, config: "RunConfig", architecture: "Architecture") -> None:
+def _draw(what: str, saved: "Bundle | None", config: "RunConfig", architecture: "Architecture") -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -64,6 +65,7 @@ def _draw(what: str, stored: str | None, config: "RunConfig", architecture: "Arc
     from headwise.units import in_bytes, short
 
     model, train, search = config.model, config.train, config.search
+    stored, said = (saved.stored, saved.said) if saved else (None, ())
     count, flops, memory = architecture.parameters, architecture.flops, architecture.memory
     table = Table(box=box.SIMPLE_HEAD, show_header=False, title=what, title_justify="left", title_style="bold")
     table.add_column(style="bold")
@@ -83,6 +85,8 @@ def _draw(what: str, stored: str | None, config: "RunConfig", architecture: "Arc
     row("d_ff", f"{model.d_ff:,}", f"inside the feed-forward, {model.activation}")
     row("heads", f"{model.n_heads}", f"of d_k {model.d_k}, d_v {model.d_v}")
     row("vocabulary", f"{model.vocab_size:,}", _sharing(config))
+    if said:
+        row("said", f"{len(said):,}", "pieces, those of targets in training")
     row("positions", model.positions)
     row("dropout", f"{model.dropout:g}")
     section("parameters")
