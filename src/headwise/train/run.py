@@ -16,7 +16,7 @@ from headwise.bundle import Bundle, find_model
 from headwise.config import RunConfig, SearchConfig, load_config, without_folders
 from headwise.data.batches import Batch, Batches, Position
 from headwise.data.corpus import directions
-from headwise.data.prepared import Prepared, open_prepared
+from headwise.data.prepared import open_prepared
 from headwise.errors import BundleError, InputError, TrainingError
 from headwise.machine import processor
 from headwise.model.transformer import Transformer
@@ -32,7 +32,7 @@ from headwise.train.loop import Teacher, Update, learn, make_optimizer, tensors
 from headwise.train.precision import wants_bfloat16
 from headwise.train.report import write_report
 from headwise.train.resume import State
-from headwise.train.setup import DevPair, dev_pairs, set_up
+from headwise.train.setup import DevPair, dev_pairs, said, set_up
 from headwise.train.stop import Stop
 from headwise.train.tensorboard import tensorboard
 from headwise.train.validate import Validation, validate
@@ -114,7 +114,7 @@ class Run:
         )
         self.dev = Batches(open_prepared(self.folder.data / "dev"), data.batch_tokens, seed=0, shuffle=False)
         self.dev_pairs = dev_pairs(self.folder, train.decode_dev)
-        self.said = self._said(prepared)
+        self.said = said(self.folder)
         torch.manual_seed(train.seed)
         if train.init and not self.folder.saved():
             self.model = Transformer.from_arrays(self.config.model, Bundle.read(find_model(train.init)).weights)
@@ -151,15 +151,6 @@ class Run:
             max_steps=train.max_steps,
             max_minutes=train.max_minutes,
         )
-
-    def _said(self, prepared: Prepared) -> tuple[int, ...]:
-        """What targets have, and had in the training that this one goes on from; none where that is not known."""
-        said = prepared.said(self.config.model.vocab_size)
-        if self.config.train.init is None:
-            return said
-        saved = self.folder.saved()
-        before = Bundle.read(saved[-1] if saved else find_model(self.config.train.init)).said
-        return before and tuple(sorted({*before, *said}))
 
     def _glance(self) -> State:
         """Where the newest checkpoint stands; nothing of it is loaded yet."""

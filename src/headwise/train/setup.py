@@ -13,7 +13,7 @@ from headwise.bundle import Bundle, find_model
 from headwise.config import CORPORA, CorpusConfig, DataConfig, RunConfig, Settings, check, load_config, settings_of
 from headwise.data.check import check_corpora
 from headwise.data.corpus import Corpus, directions, hold_out, spread
-from headwise.data.prepared import prepare
+from headwise.data.prepared import Prepared, prepare
 from headwise.errors import BundleError, ConfigError, DataError
 from headwise.runfile import to_toml
 from headwise.text.tokenizer import Tokenizer, vocabulary_for
@@ -24,7 +24,7 @@ TINY_BELOW = 100_000  # pairs
 NO_LANGUAGES = {"txt", "tsv", "csv", "src", "tgt", "raw", "tok", "bpe"}  # suffixes of other meaning
 LEARN_FROM = 1_000_000  # pairs at most that the tokenizer is learned from, which are 2 million lines
 HELD_OUT, HELD_OUT_PAIRS = 100, 1000  # without dev, one pair in so many is held out, and at most so many
-DEV_TEXT = "dev.jsonl"
+DEV_TEXT, SAID = "dev.jsonl", "said.json"
 
 # What may change when a run is gone on with: limits, intervals, patience, how many to keep.
 FREE = {
@@ -71,6 +71,8 @@ def set_up(config: RunConfig, folder: RunFolder, log: Log) -> None:
         raise DataError(f"no pairs are left: {prepared.n_empty} have an empty side, {prepared.n_long} are too long")
     if not len(prepare(dev, tokenizer, folder.data / "dev", config.data.max_pieces)):
         raise DataError("no pairs are left to validate on")
+    if not (folder.data / SAID).exists():
+        write_text(folder.data / SAID, json.dumps(_said(prepared, tokenizer, config.train.init)))
     if not (folder.data / DEV_TEXT).exists():
         pairs = _in_turn(dev, tokenizer)
         write_text(folder.data / DEV_TEXT, "".join(json.dumps(pair, ensure_ascii=False) + "\n" for pair in pairs))
@@ -84,6 +86,20 @@ def dev_pairs(folder: RunFolder, n: int | None) -> list[DevPair]:
     """The first `n` pairs that are validated on, or all, as text."""
     with open(folder.data / DEV_TEXT, encoding="utf-8", newline="\n") as lines:
         return [DevPair(*pair) for pair in map(json.loads, itertools.islice(lines, n))]
+
+
+def said(folder: RunFolder) -> tuple[int, ...]:
+    """The pieces among which the model of this run is to choose; none stands for all."""
+    return tuple(json.loads((folder.data / SAID).read_text()))
+
+
+def _said(prepared: Prepared, tokenizer: Tokenizer, init: str | None) -> list[int]:
+    """What targets have, and had in the training that this one goes on from; none where that is not known."""
+    pieces = {*prepared.said(tokenizer.vocab_size)}
+    if init is not None:
+        before = Bundle.read(find_model(init)).said
+        pieces = {*before, *pieces} if before else set()
+    return sorted(pieces)
 
 
 def _in_turn(dev: Sequence[Corpus], tokenizer: Tokenizer) -> Iterator[list[str]]:
