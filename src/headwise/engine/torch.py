@@ -41,6 +41,7 @@ class TorchEngine:
         self.model, self.parameters = model, list(model.parameters())
         self.said = tuple(said) or tuple(range(model.config.vocab_size))
         self.places = {piece: place for place, piece in enumerate(said)}  # none where all are said
+        self.rows = torch.tensor(said, device=model.embedding.weight.device) if said else None
         self.packed: tuple[object, PackedStep] | None = None  # what it was made of, and the step
 
     @classmethod
@@ -96,12 +97,11 @@ class TorchEngine:
         """The model's step as its weights are now; `alone`: no other is taken beside it."""
         if self.model.training:
             self.model.eval()
-        said = torch.tensor(self.said, device=self.model.embedding.weight.device) if self.places else None
         if not packs(self.model):
-            return self.model.step if said is None else partial(_among, self.model.step, said)
+            return self.model.step if self.rows is None else partial(_among, self.model.step, self.rows)
         versions = [(parameter.data_ptr(), parameter._version) for parameter in self.parameters]
         if self.packed is None or self.packed[0] != versions:
-            self.packed = versions, PackedStep(self.model, said)
+            self.packed = versions, PackedStep(self.model, self.rows)
         cores = len(os.sched_getaffinity(0))  # numpy takes them all without being asked
         return partial(self.packed[1], alone=alone and cores <= min(torch.get_num_threads(), MANY_CORES))
 
@@ -171,7 +171,7 @@ class TorchEngine:
             self._place(config.bos_id),
             self._place(config.eos_id),
             max_steps=[len(ids) + search.extra_pieces for ids in sources],
-            never=tuple(map(self._place, {config.pad_id, config.bos_id} - {config.eos_id})),
+            never=tuple(sorted(map(self._place, {config.pad_id, config.bos_id} - {config.eos_id}))),
             min_pieces=search.min_pieces,
             no_repeat=search.no_repeat,
             prefix=[[*map(self._place, prefix)] for prefix in prefixes],

@@ -74,8 +74,7 @@ class PackedStep:
         times = _by_numpy if alone and self.output.array is not None else _by_torch
         ids = last_ids if self.said is None else self.said[last_ids]
         x = model.embed(model.embedding(ids), model.positions["tgt"](state.n_steps, 1))  # (R, d_model)
-        shown = torch.zeros_like(state.memory_keep, dtype=x.dtype).masked_fill_(~state.memory_keep, -math.inf)
-        hide = shown.expand(-1, self.heads, -1, -1).flatten(0, 1)  # (B * H, 1, T_src): added to scores
+        hide = state.memory_hide.flatten(0, 1)  # (B * H, 1, T_src)
         for i, layer in enumerate(self.layers):
             x = self._attend_to_past(x, layer, state, i, times)
             x = self._attend_to_memory(x, layer, state, i, hide, times)

@@ -21,6 +21,7 @@ class DecoderState(NamedTuple):
     memory_k: Tensor  # (n_layers, B, H, T_src, d_k)
     memory_v: Tensor  # (n_layers, B, H, T_src, d_v)
     memory_keep: Tensor  # (B, 1, 1, T_src)
+    memory_hide: Tensor  # (B, H, 1, T_src), the same to be added to scores: 0 or -inf
 
     @classmethod
     def start(cls, memory_k: Tensor, memory_v: Tensor, memory_keep: Tensor) -> "DecoderState":
@@ -30,7 +31,9 @@ class DecoderState(NamedTuple):
             n_layers, B, H, _, width = source.shape
             return source.new_empty(n_layers, FIRST_CAPACITY, B, H, width)
 
-        return cls(0, room(memory_k), room(memory_v), memory_k, memory_v, memory_keep)
+        _, B, H, T_src, _ = memory_k.shape
+        hide = memory_k.new_zeros(B, H, 1, T_src).masked_fill_(~memory_keep, -torch.inf)
+        return cls(0, room(memory_k), room(memory_v), memory_k, memory_v, memory_keep, hide)
 
     @property
     def n_sentences(self) -> int:
@@ -61,6 +64,7 @@ class DecoderState(NamedTuple):
             memory_k=self.memory_k[:, sentences],
             memory_v=self.memory_v[:, sentences],
             memory_keep=self.memory_keep[sentences],
+            memory_hide=self.memory_hide[sentences],
         )
 
     def _pick(self, cache: Tensor, rows: Tensor, moved: Tensor) -> Tensor:

@@ -6,6 +6,10 @@ from torch import Tensor
 
 def never(log_probs: Tensor, pieces: tuple[int, ...]) -> Tensor:
     """These pieces are not generated; what is given is overwritten, since a copy would cost more than all else here."""
+    side_by_side = range(pieces[0], pieces[0] + len(pieces)) if pieces else range(0)
+    if pieces == tuple(side_by_side):  # as padding and beginning mostly are
+        log_probs[:, side_by_side.start : side_by_side.stop] = -torch.inf
+        return log_probs
     for piece in pieces:
         log_probs[:, piece] = -torch.inf
     return log_probs
