@@ -1,7 +1,7 @@
 """The step of `Transformer` in fewer calls: what decoding one sentence costs is mostly the calls themselves."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ class Matrix(NamedTuple):
     weight: Tensor
     bias: Tensor | None
     array: np.ndarray[Any, np.dtype[np.float32]] | None  # the weight's own memory; None where numpy cannot take it
+    added: np.ndarray[Any, np.dtype[np.float32]] | None  # the bias's
 
 
 Times = Callable[[Tensor, Matrix], Tensor]  # (R, in) -> (R, out)
@@ -75,36 +76,57 @@ class PackedStep:
         ids = last_ids if self.said is None else self.said[last_ids]
         x = model.embed(model.embedding(ids), model.positions["tgt"](state.n_steps, 1))  # (R, d_model)
         hide = state.memory_hide.flatten(0, 1)  # (B * H, 1, T_src)
-        for i, layer in enumerate(self.layers):
-            x = self._attend_to_past(x, layer, state, i, times)
-            x = self._attend_to_memory(x, layer, state, i, hide, times)
+        for layer, past, memory in zip(self.layers, self._past(state), self._memory(state), strict=True):
+            x = self._attend_to_past(x, layer, past, times)
+            x = self._attend_to_memory(x, layer, memory, hide, times)
             y = F.layer_norm(x, *layer.norm_ff) if self.pre_norm else x
             x = self._add(x, times(self.activation(times(y, layer.w_1)), layer.w_2), layer.norm_ff)
         logits = times(model.decoder.norm(x), self.output)
         return logits.float().log_softmax(dim=-1), state._replace(n_steps=state.n_steps + 1)
 
-    def _attend_to_past(self, x: Tensor, layer: Layer, state: DecoderState, i: int, times: Times) -> Tensor:
+    def _past(self, state: DecoderState) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """Of each layer where its key and value go, `(R, H * d)`, and all up to them, as they are multiplied."""
+        t = state.n_steps
+        keys = state.k[:, : t + 1].flatten(2, 3).permute(0, 2, 3, 1)  # (n_layers, R * H, d_k, t + 1)
+        values = state.v[:, : t + 1].flatten(2, 3).transpose(1, 2)  # (n_layers, R * H, t + 1, d_v)
+        k, v = state.k[:, t].flatten(2, 3), state.v[:, t].flatten(2, 3)
+        return zip(*(part.unbind(0) for part in (k, v, keys, values)), strict=True)
+
+    def _memory(self, state: DecoderState) -> Iterator[tuple[Tensor, Tensor]]:
+        """Of each layer the source's keys `(B * H, d_k, T_src)` and values `(B * H, T_src, d_v)`."""
+        keys, values = state.memory_k.flatten(1, 2).transpose(2, 3), state.memory_v.flatten(1, 2)
+        return zip(keys.unbind(0), values.unbind(0), strict=True)
+
+    def _attend_to_past(
+        self, x: Tensor, layer: Layer, past: tuple[Tensor, Tensor, Tensor, Tensor], times: Times
+    ) -> Tensor:
         """`(R, d_model)` -> `(R, d_model)`."""
-        R, H, t, (d_k, d_v) = x.size(0), self.heads, state.n_steps, self.widths
-        past_k, past_v = state.k[i], state.v[i]  # (capacity, R, H, d)
+        R, H, (d_k, d_v) = x.size(0), self.heads, self.widths
+        to_k, to_v, keys, values = past
         y = F.layer_norm(x, *layer.norm_self) if self.pre_norm else x
         q, k, v = times(y, layer.qkv).split_with_sizes((H * d_k, H * d_k, H * d_v), dim=1)
-        past_k[t], past_v[t] = k.view(R, H, d_k), v.view(R, H, d_v)
-        keys, values = past_k[: t + 1].flatten(1, 2), past_v[: t + 1].flatten(1, 2)  # (t + 1, R * H, d)
-        weights = torch.bmm(q.reshape(R * H, 1, d_k), keys.permute(1, 2, 0)).softmax(dim=-1)  # (R * H, 1, t + 1)
-        mixed = torch.bmm(weights, values.transpose(0, 1)).view(R, H * d_v)
+        to_k.copy_(k)
+        to_v.copy_(v)
+        weights = torch.bmm(q.reshape(R * H, 1, d_k), keys).softmax(dim=-1)  # (R * H, 1, t + 1)
+        mixed = torch.bmm(weights, values).view(R, H * d_v)
         return self._add(x, times(mixed, layer.o), layer.norm_self)
 
     def _attend_to_memory(
-        self, x: Tensor, layer: Layer, state: DecoderState, i: int, hide: Tensor, times: Times
+        self, x: Tensor, layer: Layer, memory: tuple[Tensor, Tensor], hide: Tensor, times: Times
     ) -> Tensor:
         """`(R, d_model)` -> `(R, d_model)`."""
-        R, H, B, (d_k, d_v) = x.size(0), self.heads, state.n_sentences, self.widths
+        R, H, (d_k, d_v) = x.size(0), self.heads, self.widths
+        keys, values = memory
+        B = len(keys) // H
         y = F.layer_norm(x, *layer.norm_cross) if self.pre_norm else x
-        q = times(y, layer.q_cross).view(B, -1, H, d_k).transpose(1, 2).flatten(0, 1)  # (B * H, K, d_k)
-        keys, values = state.memory_k[i].flatten(0, 1), state.memory_v[i].flatten(0, 1)  # (B * H, T_src, d)
-        weights = torch.baddbmm(hide, q, keys.transpose(1, 2)).softmax(dim=-1)  # (B * H, K, T_src)
-        mixed = torch.bmm(weights, values).view(B, H, -1, d_v).transpose(1, 2).reshape(R, H * d_v)
+        q = times(y, layer.q_cross)
+        if B == R:  # one hypothesis a sentence
+            weights = torch.baddbmm(hide, q.view(R * H, 1, d_k), keys).softmax(dim=-1)
+            mixed = torch.bmm(weights, values).view(R, H * d_v)
+        else:
+            q = q.view(B, -1, H, d_k).transpose(1, 2).flatten(0, 1)  # (B * H, K, d_k)
+            weights = torch.baddbmm(hide, q, keys).softmax(dim=-1)  # (B * H, K, T_src)
+            mixed = torch.bmm(weights, values).view(B, H, -1, d_v).transpose(1, 2).reshape(R, H * d_v)
         return self._add(x, times(mixed, layer.o_cross), layer.norm_cross)
 
     def _add(self, x: Tensor, new: Tensor, norm: Norm) -> Tensor:
@@ -139,7 +161,8 @@ def _matrix(weight: Tensor, bias: Tensor | None) -> Matrix:
     """From a weight `(out, in)`."""
     turned = weight.detach().T.contiguous()
     fits = turned.device.type == "cpu" and turned.dtype == torch.float32
-    return Matrix(turned, bias, turned.numpy() if fits else None)
+    added = bias.detach().numpy() if fits and bias is not None else None
+    return Matrix(turned, bias, turned.numpy() if fits else None, added)
 
 
 def _norm(norm: nn.LayerNorm) -> Norm:
@@ -151,5 +174,7 @@ def _by_torch(x: Tensor, matrix: Matrix) -> Tensor:
 
 
 def _by_numpy(x: Tensor, matrix: Matrix) -> Tensor:
-    y = torch.from_numpy(x.numpy() @ matrix.array)
-    return y if matrix.bias is None else y.add_(matrix.bias)
+    y = x.numpy() @ matrix.array
+    if matrix.added is not None:
+        y += matrix.added
+    return torch.from_numpy(y)
