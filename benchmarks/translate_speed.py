@@ -1,6 +1,8 @@
 """How fast does headwise translate beside CTranslate2 alone and Hugging Face's generate? Text in, text out.
 
-python benchmarks/translate_speed.py tiny=DIR small=DIR [--rounds 3]        about 15 minutes a model
+python benchmarks/translate_speed.py tiny=DIR small=DIR [--rounds 3] [--only greedy-one,beam4-one]
+
+About 15 minutes a model. With --only, these workloads are measured anew, by all, and the rest of the result stays.
 
 Each DIR is a model or run folder, trained, post-norm and with one embedding matrix, so that MarianMTModel can hold the
 same weights. All translate test 2016 of Multi30k, greedy and with a beam of 4, in batches and one by one (the first
@@ -29,7 +31,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from protocol import alternate, report
+from protocol import RESULTS, alternate, report
 
 DATA = Path(os.environ.get("HEADWISE_DATA", Path(__file__).parents[2] / "shared" / "data")) / "multi30k"
 N_SINGLE = 100  # sentences that are translated one by one
@@ -230,7 +232,7 @@ def first_translation(folder: Path, rounds: int) -> dict[str, list[float]]:
     return found
 
 
-def main(models: dict[str, str], rounds: int) -> None:
+def main(models: dict[str, str], rounds: int, workloads: list[str]) -> None:
     import tempfile
 
     from headwise.bundle import Bundle, find_model
@@ -239,7 +241,9 @@ def main(models: dict[str, str], rounds: int) -> None:
     kinds = ("float32", "int8")
     names = ["auto", "torch", "best", "hf"]
     names += [f"{name}/{kind}" for kind in kinds for name in ("ctranslate2", "default")]
-    found: dict[str, Any] = {}
+    whole = workloads == [*WORKLOADS]
+    filed = {} if whole else json.loads((RESULTS / "translate_speed.json").read_text())
+    found: dict[str, Any] = filed.get("samples", {})
     with tempfile.TemporaryDirectory() as scratch:
         os.environ["SCRATCH"] = scratch
         os.environ["HEADWISE_HOME"] = str(Path(scratch) / "home")  # what headwise keeps, measured anew
@@ -249,10 +253,14 @@ def main(models: dict[str, str], rounds: int) -> None:
             folder.mkdir()
             (folder / "model").symlink_to(find_model(model).resolve())
             write_model(replace(Bundle.read(folder / "model"), said=()), folder / "ctranslate2")
-            tuned[preset] = {f"{beam} {batched}": tune(folder, beam, batched) for beam, batched in WORKLOADS.values()}
+            tuned[preset] = filed["settings"]["best"][preset] if filed else {}
+            for beam, batched in (WORKLOADS[workload] for workload in workloads):
+                tuned[preset][f"{beam} {batched}"] = tune(folder, beam, batched)
             (folder / "best.json").write_text(json.dumps(tuned[preset]))
-            contestants = [f"{name}/{preset}/{workload}" for workload in WORKLOADS for name in names]
+            contestants = [f"{name}/{preset}/{workload}" for workload in workloads for name in names]
             found |= alternate(__file__, contestants, rounds)
+            if not whole:
+                continue
             for name, seconds in first_translation(folder / "model", 5).items():
                 found[f"first translation, {name}/{preset}"] = {"seconds": seconds}
     report(__file__, found, {"rounds": rounds, "sentences": 1000, "one by one": N_SINGLE, "best": tuned})
@@ -285,6 +293,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", metavar="NAME=DIR")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default=",".join(WORKLOADS))
     parser.add_argument("--contestant")
     arguments = parser.parse_args()
     if arguments.contestant:
@@ -294,4 +303,4 @@ if __name__ == "__main__":
     elif not arguments.models:
         sys.exit("name at least one model, such as tiny=runs/tiny")
     else:
-        main(dict(model.split("=", 1) for model in arguments.models), arguments.rounds)
+        main(dict(model.split("=", 1) for model in arguments.models), arguments.rounds, arguments.only.split(","))
