@@ -217,11 +217,10 @@ def _unfolded(text: object, model: ModelConfig) -> tuple[int, ...]:
     """What was folded; ValueError if it is not that, or lacks a piece that no search can do without."""
     if text is None:
         return ()
-    bits = np.unpackbits(np.frombuffer(base64.b64decode(str(text), validate=True), np.uint8))
-    pieces = tuple(np.flatnonzero(bits).tolist())
-    if len(bits) != -(-model.vocab_size // 8) * 8 or not {model.pad_id, model.bos_id, model.eos_id, UNK_ID} <= {
-        *pieces
-    }:
+    packed = base64.b64decode(str(text), validate=True)
+    pieces = tuple(np.flatnonzero(np.unpackbits(np.frombuffer(packed, np.uint8))).tolist())
+    needed = {model.pad_id, model.bos_id, model.eos_id, UNK_ID}
+    if len(packed) != -(-model.vocab_size // 8) or not needed <= {*pieces} or pieces[-1] >= model.vocab_size:
         raise ValueError(f"which pieces are said does not fit a vocabulary of {model.vocab_size}")
     return pieces
 

@@ -57,6 +57,18 @@ def test_pieces_that_cannot_be_are_refused(bundle, said, tmp_path, monkeypatch):
         Bundle.read(tmp_path / "model")
 
 
+def test_a_piece_past_the_vocabulary_is_refused(bundle, tmp_path, monkeypatch):
+    n = bundle.config.model.vocab_size
+    assert n % 8  # else there is no room for one
+    folded = module._folded
+    monkeypatch.setattr(
+        module, "_folded", lambda said, model: folded(said, model.model_copy(update={"vocab_size": n + 1}))
+    )
+    replace(bundle, said=(0, 1, 2, 3, n)).write(tmp_path / "model")
+    with pytest.raises(BundleDamaged, match=f"does not fit a vocabulary of {n}"):
+        Bundle.read(tmp_path / "model")
+
+
 def test_tokenizer_and_card_may_be_absent(bundle, tmp_path):
     replace(bundle, tokenizer=None, card=None).write(tmp_path / "model")
     again = Bundle.read(tmp_path / "model")
