@@ -15,7 +15,7 @@ from headwise.bundle import Bundle
 from headwise.config import SearchConfig
 from headwise.engine.contract import Array, Ids
 from headwise.model.capture import capture
-from headwise.model.packed import PackedStep, packs
+from headwise.model.packed import Packed, packs
 from headwise.model.state import DecoderState
 from headwise.model.transformer import Transformer
 from headwise.search.beam import beam
@@ -25,6 +25,7 @@ from headwise.search.sample import drawn
 from headwise.search.task import Step, Task
 
 T = TypeVar("T")
+Start = Callable[[Tensor], DecoderState]
 
 BATCH_TOKENS = 2048  # source pieces decoded at once by a thread
 WIDE = 256  # a wider model counts them times the beam, since what it remembers would fill the memory
@@ -42,7 +43,7 @@ class TorchEngine:
         self.said = tuple(said) or tuple(range(model.config.vocab_size))
         self.places = {piece: place for place, piece in enumerate(said)}  # none where all are said
         self.rows = torch.tensor(said, device=model.embedding.weight.device) if said else None
-        self.packed: tuple[object, PackedStep] | None = None  # what it was made of, and the step
+        self.packed: tuple[object, Packed] | None = None  # what it was made of, and it
 
     @classmethod
     def of(cls, bundle: Bundle, threads: int) -> "TorchEngine":
@@ -69,12 +70,12 @@ class TorchEngine:
         numbers = numbers or range(len(sources))
         budget = BATCH_TOKENS // (search.beam_size if self.model.config.d_model > WIDE else 1)
         batches = list(_batches([len(ids) for ids in sources], budget))
-        step = self._step(alone=len(batches) == 1)
+        start, step = self._start_and_step(alone=len(batches) == 1)
 
         @torch.inference_mode()
         def decode(indices: list[int]) -> list[list[Hypothesis]]:
             task = self._task([sources[i] for i in indices], [prefixes[i] for i in indices] if prefixes else [], search)
-            state = self.model.start(self._tensor([sources[i] for i in indices]))
+            state = start(self._tensor([sources[i] for i in indices]))
             if search.beam_size > 1 and not search.temperature:
                 return beam(step, state, task, search)
             choose: Choose = likeliest
@@ -93,17 +94,19 @@ class TorchEngine:
         """By which a search knows it."""
         return self.places[piece] if self.places else piece
 
-    def _step(self, alone: bool) -> Step[DecoderState]:
-        """The model's step as its weights are now; `alone`: no other is taken beside it."""
+    def _start_and_step(self, alone: bool) -> tuple[Start, Step[DecoderState]]:
+        """Those of the model as its weights are now; `alone`: no other batch is decoded beside it."""
         if self.model.training:
             self.model.eval()
         if not packs(self.model):
-            return self.model.step if self.rows is None else partial(_among, self.model.step, self.rows)
+            among = self.model.step if self.rows is None else partial(_among, self.model.step, self.rows)
+            return self.model.start, among
         versions = [(parameter.data_ptr(), parameter._version) for parameter in self.parameters]
         if self.packed is None or self.packed[0] != versions:
-            self.packed = versions, PackedStep(self.model, self.rows)
+            self.packed = versions, Packed(self.model, self.rows)
         cores = len(os.sched_getaffinity(0))  # numpy takes them all without being asked
-        return partial(self.packed[1], alone=alone and cores <= min(torch.get_num_threads(), MANY_CORES))
+        alone = alone and cores <= min(torch.get_num_threads(), MANY_CORES)
+        return partial(self.packed[1].start, alone=alone), partial(self.packed[1].step, alone=alone)
 
     def _each(self, decode: Callable[[list[int]], T], batches: list[list[int]]) -> list[T]:
         """Every batch decoded; on a CPU one thread takes one batch, since within a step threads wait for each other."""

@@ -1,4 +1,4 @@
-"""The step of `Transformer` in fewer calls: what decoding one sentence costs is mostly the calls themselves."""
+"""Start and step of `Transformer` in fewer calls: what decoding one sentence costs is mostly the calls themselves."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from headwise.model.layers import DecoderLayer
+from headwise.model.layers import DecoderLayer, EncoderLayer
 from headwise.model.state import DecoderState
 from headwise.model.transformer import Transformer
 
@@ -28,18 +28,24 @@ class Matrix(NamedTuple):
 Times = Callable[[Tensor, Matrix], Tensor]  # (R, in) -> (R, out)
 
 
-class Layer(NamedTuple):
-    """What a decoder layer computes with; the matrices that make queries are divided by sqrt(d_k)."""
+class Own(NamedTuple):
+    """What an encoder layer computes with; the matrices that make queries are divided by sqrt(d_k)."""
 
     norm_self: Norm
-    qkv: Matrix  # of self-attention, one above the other
+    qkv: Matrix  # one above the other
     o: Matrix
-    norm_cross: Norm
-    q_cross: Matrix
-    o_cross: Matrix
     norm_ff: Norm
     w_1: Matrix
     w_2: Matrix
+
+
+class Layer(NamedTuple):
+    """What a decoder layer computes with."""
+
+    own: Own
+    norm_cross: Norm
+    q_cross: Matrix
+    o_cross: Matrix
 
 
 def packs(model: Transformer) -> bool:
@@ -48,10 +54,12 @@ def packs(model: Transformer) -> bool:
     return all(a.attend.exact and not a.rotary for a in attentions)
 
 
-class PackedStep:
-    """`Transformer.step` with the weights that the model has when this is made.
+class Packed:
+    """Start and step with the weights that the model has when this is made.
 
-    With `said`, pieces in ascending order, it knows of no others: an id is then a place in that list, and V its length.
+    `alone`: nothing is computed beside it, so that all cores may take part in a product; numpy is better at that.
+
+    With `said`, pieces in ascending order, a step knows of no others: an id is then a place in that list, V its length.
     """
 
     @torch.no_grad()
@@ -60,27 +68,51 @@ class PackedStep:
         self.model, self.pre_norm = model, config.norm == "pre"
         self.heads, self.widths = config.n_heads, (config.d_k, config.d_v)
         self.activation = model.decoder.layers[0].feed_forward.activation
-        self.layers = [_layer(layer, 1 / math.sqrt(config.d_k)) for layer in model.decoder.layers]
+        scale, cross = 1 / math.sqrt(config.d_k), [layer.cross_attention for layer in model.decoder.layers]
+        self.layers = [_layer(layer, scale) for layer in model.decoder.layers]
+        plain = all(a.attend.exact and not a.rotary for a in (layer.self_attention for layer in model.encoder.layers))
+        self.encoder = [_own(layer, scale) for layer in model.encoder.layers] if plain else None
+        self.memory = _side_by_side(*(a.w_k for a in cross), *(a.w_v for a in cross))
         table = model.embedding.weight if model.output.weight is None else model.output.weight
         rows: Tensor | slice = slice(None) if said is None else said
         self.said, bias = said, model.output.bias
         self.output = _matrix(table[rows], None if bias is None else bias[rows])
 
-    def __call__(self, last_ids: Tensor, state: DecoderState, alone: bool = False) -> tuple[Tensor, DecoderState]:
-        """last_ids `(R,)` -> log_probs `(R, V)` of the next piece, and the state after it; the old state is used up.
+    def start(self, src: Tensor, alone: bool = False) -> DecoderState:
+        """src `(B, T_src)` -> the state before the first step; packed is that of one sentence by itself."""
+        B, T = src.shape
+        if self.encoder is None or B > 1 or not self._by_numpy(alone):
+            return self.model.start(src)
+        H, (d_k, d_v), n_layers, model = self.heads, self.widths, len(self.layers), self.model
+        x = model.embed(model.src_table(src[0]), model.positions["src"](0, T))  # (T_src, d_model)
+        for layer in self.encoder:
+            y = F.layer_norm(x, *layer.norm_self) if self.pre_norm else x
+            q, k, v = _by_numpy(y, layer.qkv).split_with_sizes((H * d_k, H * d_k, H * d_v), dim=1)
+            weights = torch.bmm(q.view(T, H, d_k).transpose(0, 1), k.view(T, H, d_k).permute(1, 2, 0)).softmax(dim=-1)
+            mixed = torch.bmm(weights, v.view(T, H, d_v).transpose(0, 1))  # (H, T_src, d_v)
+            x = self._add(x, _by_numpy(mixed.transpose(0, 1).reshape(T, H * d_v), layer.o), layer.norm_self)
+            x = self._feed_forward(x, layer, _by_numpy)
+        parts = _by_numpy(model.encoder.norm(x), self.memory).split_with_sizes(
+            (n_layers * H * d_k, n_layers * H * d_v), dim=1
+        )
+        keys, values = (part.view(T, n_layers, 1, H, -1).permute(1, 2, 3, 0, 4).contiguous() for part in parts)
+        return DecoderState.start(keys, values, src.new_ones(1, 1, 1, T, dtype=torch.bool))
 
-        `alone`: nothing is computed beside it, so that all cores may take part in a product; numpy is better at that.
-        """
+    def _by_numpy(self, alone: bool) -> bool:
+        """Whether numpy takes the products."""
+        return alone and self.output.array is not None
+
+    def step(self, last_ids: Tensor, state: DecoderState, alone: bool = False) -> tuple[Tensor, DecoderState]:
+        """last_ids `(R,)` -> log_probs `(R, V)` of the next piece, and the state after it; the old state is used up."""
         model, state = self.model, state.with_room()
-        times = _by_numpy if alone and self.output.array is not None else _by_torch
+        times = _by_numpy if self._by_numpy(alone) else _by_torch
         ids = last_ids if self.said is None else self.said[last_ids]
         x = model.embed(model.embedding(ids), model.positions["tgt"](state.n_steps, 1))  # (R, d_model)
         hide = state.memory_hide.flatten(0, 1)  # (B * H, 1, T_src)
         for layer, past, memory in zip(self.layers, self._past(state), self._memory(state), strict=True):
-            x = self._attend_to_past(x, layer, past, times)
+            x = self._attend_to_past(x, layer.own, past, times)
             x = self._attend_to_memory(x, layer, memory, hide, times)
-            y = F.layer_norm(x, *layer.norm_ff) if self.pre_norm else x
-            x = self._add(x, times(self.activation(times(y, layer.w_1)), layer.w_2), layer.norm_ff)
+            x = self._feed_forward(x, layer.own, times)
         logits = times(model.decoder.norm(x), self.output)
         return logits.float().log_softmax(dim=-1), state._replace(n_steps=state.n_steps + 1)
 
@@ -98,7 +130,7 @@ class PackedStep:
         return zip(keys.unbind(0), values.unbind(0), strict=True)
 
     def _attend_to_past(
-        self, x: Tensor, layer: Layer, past: tuple[Tensor, Tensor, Tensor, Tensor], times: Times
+        self, x: Tensor, layer: Own, past: tuple[Tensor, Tensor, Tensor, Tensor], times: Times
     ) -> Tensor:
         """`(R, d_model)` -> `(R, d_model)`."""
         R, H, (d_k, d_v) = x.size(0), self.heads, self.widths
@@ -129,28 +161,41 @@ class PackedStep:
             mixed = torch.bmm(weights, values).view(B, H, -1, d_v).transpose(1, 2).reshape(R, H * d_v)
         return self._add(x, times(mixed, layer.o_cross), layer.norm_cross)
 
+    def _feed_forward(self, x: Tensor, layer: Own, times: Times) -> Tensor:
+        """`(R, d_model)` -> `(R, d_model)`."""
+        y = F.layer_norm(x, *layer.norm_ff) if self.pre_norm else x
+        return self._add(x, times(self.activation(times(y, layer.w_1)), layer.w_2), layer.norm_ff)
+
     def _add(self, x: Tensor, new: Tensor, norm: Norm) -> Tensor:
         added = new.add_(x)
         return added if self.pre_norm else F.layer_norm(added, *norm)
 
 
 def _layer(layer: DecoderLayer, scale: float) -> Layer:
-    own, cross, ff = layer.self_attention, layer.cross_attention, layer.feed_forward
+    cross = layer.cross_attention
     return Layer(
-        norm_self=_norm(layer.residual_self.norm),
-        qkv=_side_by_side(own.w_q, own.w_k, own.w_v, scales=(scale, 1, 1)),
-        o=_side_by_side(own.w_o),
+        own=_own(layer, scale),
         norm_cross=_norm(layer.residual_cross.norm),
         q_cross=_side_by_side(cross.w_q, scales=(scale,)),
         o_cross=_side_by_side(cross.w_o),
+    )
+
+
+def _own(layer: EncoderLayer | DecoderLayer, scale: float) -> Own:
+    own, ff = layer.self_attention, layer.feed_forward
+    return Own(
+        norm_self=_norm(layer.residual_self.norm),
+        qkv=_side_by_side(own.w_q, own.w_k, own.w_v, scales=(scale, 1, 1)),
+        o=_side_by_side(own.w_o),
         norm_ff=_norm(layer.residual_ff.norm),
         w_1=_side_by_side(ff.w_1),
         w_2=_side_by_side(ff.w_2),
     )
 
 
-def _side_by_side(*parts: nn.Linear, scales: tuple[float, ...] = (1,)) -> Matrix:
+def _side_by_side(*parts: nn.Linear, scales: tuple[float, ...] = ()) -> Matrix:
     """Several that are fed the same."""
+    scales = scales or (1,) * len(parts)
     weights, biases = (
         [getattr(p, name) * s for p, s in zip(parts, scales, strict=True)] for name in ("weight", "bias")
     )

@@ -121,9 +121,13 @@ class Transformer(nn.Module):
         if src.dim() != 2 or src.size(1) == 0:
             raise InputError(f"ids must be (sentences, pieces) with at least one piece, not {tuple(src.shape)}")
         keep = padding_keep(src, self.config.pad_id)
-        table = self.embedding if self.config.share_embeddings == "three-way" else self.src_embedding
-        x = self.embed(table(src), self.positions["src"](0, src.size(1)))
+        x = self.embed(self.src_table(src), self.positions["src"](0, src.size(1)))
         return Memory(self.encoder(x, keep), keep)
+
+    @property
+    def src_table(self) -> nn.Embedding:
+        """The source's embeddings."""
+        return self.embedding if self.config.share_embeddings == "three-way" else self.src_embedding
 
     def decode(self, memory: Memory, tgt_in: Tensor) -> Tensor:
         """tgt_in `(B, T_tgt)` -> hidden `(B, T_tgt, d_model)`, each position seeing none after it."""
