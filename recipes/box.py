@@ -1,60 +1,74 @@
-"""The model in the box, from the pairs of Tatoeba to the folder: train, train the end, score, write.
+"""The models in the box, from the pairs of Tatoeba to the folders: train, translate, train on, score, write.
 
 python recipes/box.py DATA --run runs/box
 
-DATA holds train.en-de.tsv, dev.en-de.tsv and test.en-de.tsv, and train.en-fr.tsv and train.en-es.tsv for sentences that
-stay as they are. Some hours; interrupted and started again, it goes on. The test set is translated once in each
-direction, by the very model that is written, as float16, and computed in float32; then once more to German as
+First one model learns both directions (tatoeba-en-de.toml, then tatoeba-en-de-end.toml). It translates the targets of
+each direction back, and English that has no German here. From it and on all that, a model of each direction is trained
+(tatoeba-one-way.toml, then tatoeba-one-way-end.toml).
+
+DATA holds train.en-de.tsv, dev.en-de.tsv and test.en-de.tsv, and train.en-fr.tsv and train.en-es.tsv, of which the
+English is taken, and sentences that stay as they are. Some hours; interrupted and started again, it goes on. The test
+set is translated once in each direction, by the very model that is written, computed in float32; then once more as
 `headwise translate` does it, for the time. Nothing that is there is overwritten.
 """
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+import numpy as np
 from protocol import machine
 
-from headwise.bundle import Bundle
-from headwise.config import without_folders
+from headwise.atomic import write_text
+from headwise.bundle import Bundle, find_model
+from headwise.config import RunConfig, check, without_folders
 from headwise.data.corpus import Corpus
 from headwise.evaluate.scores import bleu, chrf
+from headwise.home import BOX
 from headwise.loading import load
 from headwise.models import size
+from headwise.text.languages import NAMES
+from headwise.text.special import SPECIAL
+from headwise.text.tokenizer import Tokenizer
 from headwise.train.log import read_log
 
+Pair = tuple[str, str]
 RECIPES = Path(__file__).parent
-CARD = """# English to German, and back
+CARD = """# {source} to {target}
 
-The model that comes with headwise: a Transformer of {layers} layers, d_model {d_model}, {vocabulary:,} pieces,
-{parameters:,} parameters, stored as float16. `headwise translate "Where is the station?"` uses it; `--to en` turns it
-round.
+A model that comes with headwise: a Transformer of {layers} layers, d_model {d_model}, {vocabulary:,} pieces,
+{parameters:,} parameters, stored as int8 with a scale a row. `headwise translate{to} "{example}"` uses it.
 
 ## Data, licence, attribution
 
 Trained on sentences of [Tatoeba](https://tatoeba.org) alone, by way of the exports of
 [manythings.org/anki](https://www.manythings.org/anki), under
 [CC BY 2.0 FR](https://creativecommons.org/licenses/by/2.0/fr/). Whoever passes this model on names Tatoeba and its
-contributors, as here. {pairs:,} pairs, both ways; some stand there once more in upper case, in lower case, without
-their last mark, or with a number, an address or an emoji. At the end also {same:,} French and Spanish sentences that
-stay as they are.
+contributors, as here. {n_pairs:,} pairs of English and German; some stand there once more in upper case, in lower case,
+without their last mark, with other numbers, or with a number, an address or an emoji. {n_same:,} French and Spanish
+sentences that stay as they are. And translations by the model of both directions from which this one was trained on:
+{n_new:,} more English sentences with their German, and what stands on the {target} side of the pairs with {source} once
+more.
 
 ## Training
 
-`python recipes/box.py`, on two CPU cores: {first[step]:,} updates by `recipes/tatoeba-en-de.toml` in
-{first[minutes]:.0f} minutes, then {last[step]:,} by `recipes/tatoeba-en-de-end.toml` in {last[minutes]:.0f}, together
-{pieces:,} target pieces. The mean of {averaged} checkpoints.
+`python recipes/box.py`, on one CPU core or two:
+
+{steps}
 
 ## Scores
 
 On the {n_test:,} sentences of `test.en-de.tsv`, a half of the test set v2021-08-07 of the Tatoeba Challenge,
-scored once; beam {beam}. No choice was made by it.
+beam {beam}. No choice was made by it.
 
 {scores}
 
@@ -62,73 +76,151 @@ scored once; beam {beam}. No choice was made by it.
 
 Everyday sentences of up to about fifteen words are what it has seen. It is bad at long sentences, at news and other
 written prose, at names and at words that are rare in Tatoeba: it may leave them out, or put a common word in their
-place. It says *du* where *Sie* was meant, and the other way round. It knows no context beyond the sentence. Do not rely
-on it where a wrong translation does harm.
+place. {you}
+It knows no context beyond the sentence. Do not rely on it where a wrong translation does harm.
 """
+YOU = {
+    "de": "It says *du* where *Sie* was meant, and the other way round.",
+    "en": "What *sie* or *ihr* stands for it can only guess.",
+}
+EXAMPLE = {"de": ("", "Where is the station?"), "en": (" --to en", "Wo ist der Bahnhof?")}
 
 
 def main(data: Path, run: Path, out: Path, result: Path) -> None:
     """All of it."""
-    for path in (out, result):
+    for path in (*(out / "-".join(pair) for pair in BOX), result):
         if path.exists():
             sys.exit(f"{path} is there already; choose another name")
-    first, last, same = run / "first", run / "last", run / "same.tsv"
+    first, last = run / "first", run / "last"
     pairs, dev = f"--pairs={data / 'train.en-de.tsv'}", f"--dev-pairs={data / 'dev.en-de.tsv'}"
-    train(first, RECIPES / "tatoeba-en-de.toml", pairs, dev)
-    if not same.exists():
-        write_same([data / "train.en-fr.tsv", data / "train.en-es.tsv"], same)
-    train(last, RECIPES / "tatoeba-en-de-end.toml", f"--init={first}", pairs, f"--pairs={same}", dev)
+    train(first, "tatoeba-en-de.toml", pairs, dev)
+    same = written(run / "same.tsv", ((one, one) for one in others(data)))
+    train(last, "tatoeba-en-de-end.toml", f"--init={first}", pairs, f"--pairs={same}", dev)
+    for source, target in BOX:
+        one_way(data, run, source, target)
+    test = list(Corpus(data / "test.en-de.tsv").pairs())
+    both = {"both directions": first, "both directions, the end": last}
+    content: dict[str, Any] = {told: history(folder) for told, folder in both.items()}
+    for pair in BOX:
+        name = "-".join(pair)
+        own = {"this one": run / name / "first", "this one, the end": run / name / "last"}
+        turned = [one[::-1] for one in test] if pair[0] == "de" else test
+        content[name] = put(out / name, both | own, turned, pair)
+        content[name] |= {told: history(folder) for told, folder in own.items()}
+    write_text(result, json.dumps(content | machine(), indent=1) + "\n")
 
-    model = Bundle.read(last / "model")
-    model = replace(model, config=without_folders(model.config), stored="float16", card="")
-    unfinished = out.with_name(f".{out.name}.unscored")
+
+def put(folder: Path, runs: dict[str, Path], test: list[Pair], languages: Pair) -> dict[str, Any]:
+    """Write the model of the last run, with a card of how it scores as it is written."""
+    model = Bundle.read(find_model(list(runs.values())[-1]))
+    model = replace(model, config=without_folders(model.config), stored="int8", card="")
+    unfinished = folder.with_name(f".{folder.name}.unscored")
     model.write(unfinished)  # what is scored is what is written
     try:
-        test = list(Corpus(data / "test.en-de.tsv").pairs())
-        english, german = [source for source, _ in test], [target for _, target in test]
-        scores = scored(unfinished, english, german)
-        speed = timed(unfinished, english)
-        facts = facts_of(model, first, last, n_pairs=sum(1 for _ in Corpus(data / "train.en-de.tsv").pairs()))
-        facts |= {"same": len(same.read_bytes().splitlines()), "n_test": len(test), "scores": "\n".join(told(scores))}
-        replace(Bundle.read(unfinished), card=CARD.format(**facts)).write(out)
+        scores, speed = scored(unfinished, test), timed(unfinished, [source for source, _ in test])
+        told = "\n".join(f"- {name} {value:.2f}, `{signature}`" for name, (value, signature) in scores.items())
+        card = CARD.format(scores=told, n_test=len(test), **facts_of(model, runs, languages))
+        replace(Bundle.read(unfinished), card=card).write(folder)
     finally:
         shutil.rmtree(unfinished)
-    content = {"test": scores, "speed": speed, "bytes": size(out), "first": history(first), "last": history(last)}
-    content |= {"settings": model.config.model_dump(), **machine()}
-    result.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    print("\n".join(told(scores)))
+    print(f"{folder.name}\n{told}")
+    return {"test": scores, "speed": speed, "bytes": size(folder), "settings": model.config.model_dump()}
 
 
-def train(out: Path, recipe: Path, *given: str) -> None:
+def one_way(data: Path, run: Path, source: str, target: str) -> None:
+    """From the model of both ways to that of one, which learns also from translations by the former."""
+    here, both, same = run / f"{source}-{target}", run / "last", run / "same.tsv"
+    turn = source == "de"
+    pairs, dev = (list(Corpus(data / f"{part}.en-de.tsv", turned=turn).pairs()) for part in ("train", "dev"))
+    english = new_english(data)
+    german = translated(run, "new", english, both, "de")
+    new = zip(*((german, english) if turn else (english, german)), strict=True)
+    targets = list(dict.fromkeys(pair[1] for pair in pairs))
+    back = zip(translated(run, f"train.{target}", targets, both, source), targets, strict=True)
+    files = [written(here / f"{name}.tsv", of) for name, of in (("train", pairs), ("new", new), ("back", back))]
+    held_out = written(here / "dev.tsv", dev)
+    write_start(both, here / "start", [pair[1] for pair in pairs])
+    languages = f"--source-lang={source}", f"--target-lang={target}", f"--dev-pairs={held_out}"
+    given = [f"--pairs={file}" for file in (*files, same)]
+    train(here / "first", "tatoeba-one-way.toml", f"--init={here / 'start'}", *given, *languages)
+    given = [f"--pairs={file}" for file in (files[0], same)]
+    train(here / "last", "tatoeba-one-way-end.toml", f"--init={here / 'first'}", *given, *languages)
+
+
+def train(out: Path, recipe: str, *given: str) -> None:
     """By the recipe, until it ends."""
     if not (out / "model").is_dir():
-        subprocess.run([sys.executable, "-m", "headwise", "train", str(recipe), *given, "--out", str(out)], check=True)
+        command = [sys.executable, "-m", "headwise", "train", str(RECIPES / recipe), *given, "--out", str(out)]
+        subprocess.run(command, check=True)
 
 
-def write_same(corpora: list[Path], file: Path) -> None:
-    """One sentence in fifteen of other languages, each with itself beside it."""
-    sentences = [target for corpus in corpora for _, target in list(Corpus(corpus).pairs())[14::15]]
-    file.write_text("".join(f"{one}\t{one}\n" for one in dict.fromkeys(sentences)), encoding="utf-8")
+def written(file: Path, pairs: Iterable[tuple[str, str]]) -> Path:
+    """A file of pairs."""
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_text(file, "".join(f"{one}\t{other}\n" for one, other in pairs))
+    return file
 
 
-def scored(folder: Path, english: list[str], german: list[str]) -> dict[str, dict[str, Any]]:
-    """BLEU and chrF of both directions."""
-    found: dict[str, dict[str, Any]] = {}
-    translator = load(folder, compute_type="float32")
-    for to, sources, references in (("de", english, german), ("en", german, english)):
-        translations = [one.text for one in translator.translate(sources, to=to)]
-        both = (bleu(translations, references), chrf(translations, references))
-        found[to] = {score.name: [round(score.value, 2), score.signature] for score in both}
-    return found
+def others(data: Path) -> list[str]:
+    """One French or Spanish sentence in fifteen."""
+    files = [data / f"train.en-{language}.tsv" for language in ("fr", "es")]
+    return list(dict.fromkeys(target for file in files for _, target in list(Corpus(file).pairs())[14::15]))
 
 
-def told(scores: dict[str, dict[str, Any]]) -> list[str]:
-    """The scores as a list of Markdown."""
-    return [
-        f"- to {to}: {name} {value:.2f}, `{signature}`"
-        for to, found in scores.items()
-        for name, (value, signature) in found.items()
-    ]
+def new_english(data: Path) -> list[str]:
+    """The English of the French and Spanish pairs that stands in no German pair, whatever its marks and capitals."""
+    files = [data / f"{part}.en-de.tsv" for part in ("train", "dev", "test")]
+    known = {plain(english) for file in files for english, _ in Corpus(file).pairs()}
+    found = [english for language in ("fr", "es") for english, _ in Corpus(data / f"train.en-{language}.tsv").pairs()]
+    return [english for english in dict.fromkeys(found) if plain(english) not in known]
+
+
+def plain(text: str) -> str:
+    """Its words alone."""
+    return " ".join(re.findall(r"\w+", text.lower()))
+
+
+def translated(run: Path, name: str, texts: list[str], model: Path, to: str) -> list[str]:
+    """By the model, as a user has it; the file that is made is kept."""
+    given, made = run / f"{name}.txt", run / f"{name}.{to}.txt"
+    if not given.exists():
+        write_text(given, "".join(f"{text}\n" for text in texts))
+    files = ["--input", str(given), "--output", str(made)]
+    if not made.exists():
+        command = ["translate", "--model", str(model), "--to", to, *files]
+        subprocess.run([sys.executable, "-m", "headwise", *command], check=True)
+    lines = made.read_text(encoding="utf-8").split("\n")[:-1]
+    assert len(lines) == len(texts), f"{made} is not whole; remove it"
+    return lines
+
+
+def write_start(both: Path, folder: Path, targets: list[str]) -> None:
+    """A model of one direction that does what that of both does: without the tags, and its vocabulary without them."""
+    if folder.is_dir():
+        return
+    model = Bundle.read(find_model(both))
+    assert model.tokenizer is not None
+    raw = json.loads(model.tokenizer)
+    n, n_tags = len(SPECIAL), len(Tokenizer.from_text(model.tokenizer).languages)
+    vocabulary = {i: piece for piece, i in raw["model"]["vocab"].items() if not n <= i < n + n_tags}
+    raw["model"]["vocab"] = {vocabulary[i]: new for new, i in enumerate(sorted(vocabulary))}
+    tokenizer = Tokenizer.from_text(json.dumps(raw))
+    weights = {**model.weights}
+    weights["embedding.weight"] = np.delete(weights["embedding.weight"], range(n, n + n_tags), axis=0)
+    config = without_folders(model.config).model_dump()
+    config["data"]["both_ways"] = False
+    config["model"] |= {"vocab_size": tokenizer.vocab_size, "src_vocab_size": tokenizer.src_vocab_size}
+    said = sorted({*range(n), *(i for ids in tokenizer.encode_target(targets) for i in ids)})
+    Bundle(check(RunConfig, config), weights, tokenizer.to_text(), said=tuple(said)).write(folder)
+
+
+def scored(folder: Path, test: list[Pair]) -> dict[str, Any]:
+    """BLEU and chrF, computed in float32."""
+    found = load(folder, compute_type="float32").translate([source for source, _ in test], scores=False)
+    translations, references = [one.text for one in found], [target for _, target in test]
+    both = (bleu(translations, references), chrf(translations, references))
+    return {score.name: [round(score.value, 2), score.signature] for score in both}
 
 
 def timed(folder: Path, sources: list[str]) -> dict[str, Any]:
@@ -141,35 +233,35 @@ def timed(folder: Path, sources: list[str]) -> dict[str, Any]:
     return {"engine": translator.why, "sentences": len(sources), "seconds": round(seconds, 1)}
 
 
-def facts_of(model: Bundle, first: Path, last: Path, n_pairs: int) -> dict[str, Any]:
+def facts_of(model: Bundle, runs: dict[str, Path], languages: Pair) -> dict[str, Any]:
     """What the card tells of the model and its training."""
-    c = model.config.model
-    ends = [[e for e in read_log(run / "log.jsonl") if e["event"] == "end"][-1] for run in (first, last)]
+    c, (source, target), here = model.config.model, languages, runs["this one"].parent
+    ends = {name: [e for e in read_log(run / "log.jsonl") if e["event"] == "end"][-1] for name, run in runs.items()}
+    steps = [f"- {name}: {end['step']:,} updates in {end['minutes']:.0f} minutes" for name, end in ends.items()]
+    files = {"n_pairs": here / "train.tsv", "n_new": here / "new.tsv", "n_same": here.parent / "same.tsv"}
     return {
+        "source": NAMES[source],
+        "target": NAMES[target],
+        "to": EXAMPLE[target][0],
+        "example": EXAMPLE[target][1],
+        "you": YOU[target],
         "layers": f"{c.n_encoder_layers} + {c.n_decoder_layers}",
         "d_model": c.d_model,
         "vocabulary": c.vocab_size,
         "parameters": sum(array.size for array in model.weights.values()),
-        "pairs": n_pairs,
-        "first": ends[0],
-        "last": ends[1],
-        "pieces": sum(end["n_tokens"] for end in ends),
-        "averaged": len(ends[1]["averaged"]),
+        "steps": "\n".join(steps),
         "beam": model.config.search.beam_size,
-    }
+    } | {name: sum(1 for _ in Corpus(file).pairs()) for name, file in files.items()}
 
 
 def history(run: Path) -> dict[str, Any]:
     """How dev rose: greedy on its first sentences while training, and all of it with the model's search at each end."""
     events = read_log(run / "log.jsonl")
-    tokens = {e["step"]: e["n_tokens"] for e in events if e["event"] == "step"}
-    curve = ("minutes", "step", "loss", "BLEU de", "BLEU en")
+    curve = ("minutes", "step", "loss", "BLEU")
     whole = ("minutes", "step", "averaged", "loss", "scores")
     return {
         "dev, all, at each limit": [{name: e[name] for name in whole} for e in events if e["event"] == "end"],
-        "dev, greedy, 200 a direction: target pieces, " + ", ".join(curve): [
-            [tokens[e["step"]], *(e[name] for name in curve)] for e in events if e["event"] == "validation"
-        ],
+        "dev, greedy: " + ", ".join(curve): [[e[name] for name in curve] for e in events if e["event"] == "validation"],
     }
 
 
@@ -177,7 +269,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--run", type=Path, default=Path("runs/box"))
-    parser.add_argument("--out", type=Path, default=Path("src/headwise/box/en-de"))
+    parser.add_argument("--out", type=Path, default=Path("src/headwise/box"))
     parser.add_argument("--result", type=Path, default=Path("benchmarks/results/box.json"))
     arguments = parser.parse_args()
     main(arguments.data, arguments.run, arguments.out, arguments.result)

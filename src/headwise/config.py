@@ -186,6 +186,7 @@ class CopiesConfig(Settings):
     lower: Share = Field(default=0.0, description="in lower case")
     no_stop: Share = Field(default=0.0, description="without the mark that ends the sentence")
     with_unknown: Share = Field(default=0.0, description="with a number, an address or an emoji that stays as it is")
+    numbers: Share = Field(default=0.0, description="with other numbers, where both sides have the same in figures")
 
 
 class DataConfig(Settings):

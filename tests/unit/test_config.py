@@ -77,7 +77,7 @@ def test_tiny_and_small_search_as_both_engines_do():
 def test_a_preset_says_everything_that_is_not_derived(preset):
     derived = {"model.d_k", "model.d_v", "model.src_vocab_size", "train.max_epochs", "train.max_minutes", "train.init"}
     derived |= {f"data.{name}" for name in ("source_lang", "target_lang", "both_ways", "train", "dev")}
-    derived |= {f"data.copies.{name}" for name in ("upper", "lower", "no_stop", "with_unknown")}
+    derived |= {f"data.copies.{name}" for name in ("upper", "lower", "no_stop", "with_unknown", "numbers")}
     if preset in ("tiny", "small"):
         derived |= {"tokenizer.vocab_size"}
     if load_config(preset).train.schedule == "paper":
@@ -285,10 +285,16 @@ def test_presets_are_commented_toml():
 
 
 def test_recipes_load():
-    found = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
-    assert [file.name for file in found] == ["tatoeba-en-de-end.toml", "tatoeba-en-de.toml"]
-    end, first = found
-    config = load_config(file=first)
+    found = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"), key=lambda file: file.stem)
+    assert [file.stem for file in found] == [
+        "tatoeba-en-de",
+        "tatoeba-en-de-end",
+        "tatoeba-one-way",
+        "tatoeba-one-way-end",
+    ]
+    config = load_config(file=found[0])
     assert config.data.both_ways
     assert config.model.vocab_size == 8000
-    load_config(file=end, base=config.model_dump(exclude={"data": {"train", "dev"}}))
+    for file in found[1:]:
+        config = load_config(file=file, base=config.model_dump(exclude={"data": {"train", "dev"}}))
+    assert (config.data.batch_tokens, config.train.schedule) == (2048, "linear")

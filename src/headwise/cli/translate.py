@@ -43,6 +43,7 @@ def translate(
     import sys
 
     from headwise.errors import InputError
+    from headwise.home import box_model
 
     if text is not None and (input_file or output):
         raise InputError("a text goes without --input and --output")
@@ -52,6 +53,8 @@ def translate(
         raise InputError("--json gives all alternatives anyway; leave --n-best out")
     if prefix and engine == "auto":
         engine = "torch"  # the other one has no prefix in a beam
+    if model is None and (source_lang or to):
+        model = str(box_model(source_lang, to))
     translator = load(model, overrides or [], threads, engine, compute_type)
     if debug:
         print(f"engine {translator.why}", file=sys.stderr)

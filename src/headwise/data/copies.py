@@ -1,6 +1,7 @@
-"""Copies of a pair as people also write it: all capitals, no capitals, no stop at the end, with something unknown."""
+"""Copies of a pair: all capitals, no capitals, no stop at the end, with something unknown, with other numbers."""
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
@@ -37,11 +38,23 @@ def _with_something(pair: Pair, draw: Random) -> Pair:
     return (f"{src} {thing}", f"{tgt} {thing}") if place < 0.75 else (f"{thing} {src}", f"{thing} {tgt}")
 
 
+def _other_numbers(pair: Pair, draw: Random) -> Pair:
+    """The same with other figures, where those of one side are those of the other."""
+    found = [sorted(re.findall("[0-9]+", side)) for side in pair]
+    if found[0] != found[1]:
+        return pair
+    most = {1: 24, 2: 59}  # as in times and dates, so that hours have two figures as often as one
+    others = {n: f"{int(draw.random() * (most.get(len(n), 10 ** len(n) - 1) + 1)):0{len(n)}}" for n in found[0]}
+    src, tgt = (re.sub("[0-9]+", lambda number: others[number[0]], side) for side in pair)
+    return src, tgt
+
+
 CHANGES: dict[str, Callable[[Pair, Random], Pair]] = {
     "upper": lambda pair, draw: (pair[0].upper(), pair[1].upper()),
     "lower": lambda pair, draw: (pair[0].lower(), pair[1].lower()),
     "no_stop": lambda pair, draw: (_without_stop(pair[0]), _without_stop(pair[1])),
     "with_unknown": _with_something,
+    "numbers": _other_numbers,
 }
 
 

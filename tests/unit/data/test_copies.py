@@ -1,5 +1,7 @@
 """Copies of pairs: which ones, always the same, and both sides alike."""
 
+import re
+
 import pytest
 
 from headwise.config import CopiesConfig, CorpusConfig, DataConfig
@@ -64,3 +66,13 @@ def test_directions():
     ]
     one_way = data.model_copy(update={"both_ways": False})
     assert [(corpus.turned, corpus.to) for corpus in directions(corpora, one_way)] == [(False, "de"), (False, "fr")]
+
+
+def test_other_numbers_are_the_same_on_both_sides():
+    shares = CopiesConfig(numbers=1.0)
+    [(src, tgt)] = copies_of(("From 9:30 to 11 in 1999.", "1999 von 9.30 bis 11 Uhr."), shares)
+    hour, minutes, end, year = re.findall("[0-9]+", src)
+    assert (src, tgt) == (f"From {hour}:{minutes} to {end} in {year}.", f"{year} von {hour}.{minutes} bis {end} Uhr.")
+    assert [len(minutes), len(end), len(year)] == [2, 2, 4]
+    for pair in [("At 2:30.", "Um halb drei."), ("Yes.", "Ja."), ("3 and 3.", "Drei und 3.")]:
+        assert not list(copies_of(pair, shares))
