@@ -2,7 +2,8 @@
 
 python benchmarks/translate_speed.py tiny=DIR small=DIR [--rounds 3] [--only greedy-one,beam4-one]
 
-About 15 minutes a model. With --only, these workloads are measured anew, by all, and the rest of the result stays.
+About 15 minutes a model. With --only, these workloads are measured anew, by all, with the models that are
+named, and the rest of the result stays.
 
 Each DIR is a model or run folder, trained, post-norm and with one embedding matrix, so that MarianMTModel can hold the
 same weights. All translate test 2016 of Multi30k, greedy and with a beam of 4, in batches and one by one (the first
@@ -247,13 +248,13 @@ def main(models: dict[str, str], rounds: int, workloads: list[str]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         os.environ["SCRATCH"] = scratch
         os.environ["HEADWISE_HOME"] = str(Path(scratch) / "home")  # what headwise keeps, measured anew
-        tuned: dict[str, Any] = {}
+        tuned: dict[str, Any] = filed["settings"]["best"] if filed else {}
         for preset, model in models.items():
             folder = Path(scratch) / preset
             folder.mkdir()
             (folder / "model").symlink_to(find_model(model).resolve())
             write_model(replace(Bundle.read(folder / "model"), said=()), folder / "ctranslate2")
-            tuned[preset] = filed["settings"]["best"][preset] if filed else {}
+            tuned.setdefault(preset, {})
             for beam, batched in (WORKLOADS[workload] for workload in workloads):
                 tuned[preset][f"{beam} {batched}"] = tune(folder, beam, batched)
             (folder / "best.json").write_text(json.dumps(tuned[preset]))

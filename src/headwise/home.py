@@ -5,8 +5,6 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
-from headwise.text.languages import find_language
-
 BOX = (("en", "de"), ("de", "en"))  # from which language to which; the first is taken where none is asked for
 
 
@@ -36,14 +34,9 @@ def box() -> Path:
     return Path(str(files("headwise"))) / "box"
 
 
-def box_model(source_lang: str | None = None, to: str | None = None) -> Path:
-    """The model in the box that is taken where none is named, between languages that may be asked for."""
-    left = list(BOX)
-    for side, role, asked in ((1, "target", to), (0, "source", source_lang)):
-        if asked is not None:
-            code = find_language(asked, [pair[side] for pair in left], role)
-            left = [pair for pair in left if pair[side] == code]
-    return box() / "-".join(left[0])
+def box_model(source_lang: str = BOX[0][0], target_lang: str = BOX[0][1]) -> Path:
+    """The model in the box between these languages, or the one that is taken where none is asked for."""
+    return box() / f"{source_lang}-{target_lang}"
 
 
 def named_models() -> dict[str, Path]:

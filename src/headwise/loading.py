@@ -10,6 +10,8 @@ from headwise.config import SearchConfig, check
 from headwise.engine.choose import EngineName, open_engine
 from headwise.engine.ctranslate2 import ComputeType
 from headwise.errors import BundleError, InputError
+from headwise.home import BOX, box_model
+from headwise.text.languages import find_language
 from headwise.text.tokenizer import Tokenizer
 from headwise.translator import Translator
 
@@ -45,3 +47,13 @@ def load(
     translator = Translator(Tokenizer.from_text(bundle.tokenizer), opened.engine, wanted, languages)
     translator.why = opened.why
     return translator
+
+
+def box_between(source_lang: str | None, to: str | None) -> Path:
+    """The model in the box for the languages that are asked for, by code or by English name."""
+    left = list(BOX)
+    for side, role, asked in ((1, "target", to), (0, "source", source_lang)):
+        if asked is not None:
+            code = find_language(asked, [pair[side] for pair in left], role)
+            left = [pair for pair in left if pair[side] == code]
+    return box_model(*left[0])

@@ -43,7 +43,7 @@ def translate(
     import sys
 
     from headwise.errors import InputError
-    from headwise.home import box_model
+    from headwise.loading import box_between
 
     if text is not None and (input_file or output):
         raise InputError("a text goes without --input and --output")
@@ -54,7 +54,7 @@ def translate(
     if prefix and engine == "auto":
         engine = "torch"  # the other one has no prefix in a beam
     if model is None and (source_lang or to):
-        model = str(box_model(source_lang, to))
+        model = str(box_between(source_lang, to))
     translator = load(model, overrides or [], threads, engine, compute_type)
     if debug:
         print(f"engine {translator.why}", file=sys.stderr)
