@@ -186,13 +186,11 @@ def translated(run: Path, name: str, texts: list[str], model: Path, to: str) -> 
     given, made = run / f"{name}.txt", run / f"{name}.{to}.txt"
     if not given.exists():
         write_text(given, "".join(f"{text}\n" for text in texts))
-    files = ["--input", str(given), "--output", str(made)]
-    if not made.exists():
-        command = ["translate", "--model", str(model), "--to", to, *files]
+    if not made.exists() or made.read_bytes().count(b"\n") < len(texts):
+        command = ["translate", "--model", str(model), "--to", to, "--input", str(given), "--output", str(made)]
+        command += ["--resume"] if made.exists() else []
         subprocess.run([sys.executable, "-m", "headwise", *command], check=True)
-    lines = made.read_text(encoding="utf-8").split("\n")[:-1]
-    assert len(lines) == len(texts), f"{made} is not whole; remove it"
-    return lines
+    return made.read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def write_start(both: Path, folder: Path, targets: list[str]) -> None:

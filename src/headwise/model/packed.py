@@ -81,7 +81,7 @@ class Packed:
     def start(self, src: Tensor, alone: bool = False) -> DecoderState:
         """src `(B, T_src)` -> the state before the first step; packed is that of one sentence by itself."""
         B, T = src.shape
-        if self.encoder is None or B > 1 or not self._by_numpy(alone):
+        if self.encoder is None or B > 1 or not self._takes_numpy(alone):
             return self.model.start(src)
         H, (d_k, d_v), n_layers, model = self.heads, self.widths, len(self.layers), self.model
         x = model.embed(model.src_table(src[0]), model.positions["src"](0, T))  # (T_src, d_model)
@@ -98,14 +98,14 @@ class Packed:
         keys, values = (part.view(T, n_layers, 1, H, -1).permute(1, 2, 3, 0, 4).contiguous() for part in parts)
         return DecoderState.start(keys, values, src.new_ones(1, 1, 1, T, dtype=torch.bool))
 
-    def _by_numpy(self, alone: bool) -> bool:
+    def _takes_numpy(self, alone: bool) -> bool:
         """Whether numpy takes the products."""
         return alone and self.output.array is not None
 
     def step(self, last_ids: Tensor, state: DecoderState, alone: bool = False) -> tuple[Tensor, DecoderState]:
         """last_ids `(R,)` -> log_probs `(R, V)` of the next piece, and the state after it; the old state is used up."""
         model, state = self.model, state.with_room()
-        times = _by_numpy if self._by_numpy(alone) else _by_torch
+        times = _by_numpy if self._takes_numpy(alone) else _by_torch
         ids = last_ids if self.said is None else self.said[last_ids]
         x = model.embed(model.embedding(ids), model.positions["tgt"](state.n_steps, 1))  # (R, d_model)
         hide = state.memory_hide.flatten(0, 1)  # (B * H, 1, T_src)
