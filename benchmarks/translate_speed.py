@@ -14,7 +14,8 @@ auto, torch           headwise, its engine chosen or named; without scores, as `
 ctranslate2/TYPE      headwise, engine and type of computing named
 best                  CTranslate2 at its best: type, workers, threads and size of batches by trial
 default/TYPE          CTranslate2 as `ctranslate2.Translator(folder)`
-hf                    MarianMTModel.generate, batches of 64 sorted by length
+hf                    MarianMTModel.generate, batches of 64, sorted by length for it
+hf-in-order           the same, batches of 64 as the sentences come, since it does not sort by itself
 
 Prints sentences a second, milliseconds a sentence (median, 95th percentile), peak memory, seconds from start to first
 translation, and lines `ratio beam4-batch tiny auto:best 1.01`.
@@ -29,6 +30,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +145,7 @@ def default(folder: Path, beam: int, batched: bool, kind: str) -> Any:
     return ctranslate2_with(folder, beam, {"compute_type": kind}, {})
 
 
-def hf(folder: Path, beam: int, batched: bool) -> Any:
+def hf(folder: Path, beam: int, batched: bool, by_length: bool = True) -> Any:
     import torch
 
     from headwise.bundle import Bundle
@@ -155,7 +157,7 @@ def hf(folder: Path, beam: int, batched: bool) -> Any:
     @torch.inference_mode()
     def translate(sentences: list[str]) -> list[str]:
         sources = tokenizer.encode_source(sentences)
-        order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+        order = sorted(range(len(sources)), key=lambda i: len(sources[i]) if by_length else i)
         found = [""] * len(sources)
         for begin in range(0, len(order), 64):
             indices = order[begin : begin + 64]
@@ -215,6 +217,7 @@ CONTESTANTS: dict[str, Any] = {
     "best": best,
     "default": default,
     "hf": hf,
+    "hf-in-order": partial(hf, by_length=False),
 }
 
 
@@ -240,8 +243,9 @@ def main(models: dict[str, str], rounds: int, workloads: list[str]) -> None:
     from headwise.engine.convert import write_model
 
     kinds = ("float32", "int8")
-    names = ["auto", "torch", "best", "hf"]
-    names += [f"{name}/{kind}" for kind in kinds for name in ("ctranslate2", "default")]
+    all_names = ["auto", "torch", "best", "hf"]
+    all_names += [f"{name}/{kind}" for kind in kinds for name in ("ctranslate2", "default")]
+    names = {name: [*all_names, "hf-in-order"] if batched else all_names for name, (_, batched) in WORKLOADS.items()}
     whole = workloads == [*WORKLOADS]
     filed = {} if whole else json.loads((RESULTS / "translate_speed.json").read_text())
     found: dict[str, Any] = filed.get("samples", {})
@@ -258,7 +262,7 @@ def main(models: dict[str, str], rounds: int, workloads: list[str]) -> None:
             for beam, batched in (WORKLOADS[workload] for workload in workloads):
                 tuned[preset][f"{beam} {batched}"] = tune(folder, beam, batched)
             (folder / "best.json").write_text(json.dumps(tuned[preset]))
-            contestants = [f"{name}/{preset}/{workload}" for workload in workloads for name in names]
+            contestants = [f"{name}/{preset}/{workload}" for workload in workloads for name in names[workload]]
             found |= alternate(__file__, contestants, rounds)
             if not whole:
                 continue
@@ -268,7 +272,7 @@ def main(models: dict[str, str], rounds: int, workloads: list[str]) -> None:
     for preset in models:
         for workload in WORKLOADS:
             speed = {}
-            for name in names:
+            for name in names[workload]:
                 samples = found[f"{name}/{preset}/{workload}"]
                 seconds = samples["seconds a sentence"]
                 speed[name] = 1 / statistics.median(seconds)
@@ -279,7 +283,7 @@ def main(models: dict[str, str], rounds: int, workloads: list[str]) -> None:
                 else:
                     told += f", BLEU {samples['BLEU'][0]:.2f}"
                 print(f"{told}, {max(samples['megabytes at the peak']):.0f} MB")
-            compared = [("auto", "best"), ("auto", "hf"), ("torch", "hf")]
+            compared = [("auto", "best"), *(("auto", name) for name in speed if name.startswith("hf")), ("torch", "hf")]
             compared += [(f"ctranslate2/{kind}", f"default/{kind}") for kind in kinds]
             for ours, theirs in compared:
                 print(f"ratio {workload} {preset} {ours}:{theirs} {speed[ours] / speed[theirs]:.2f}")

@@ -54,17 +54,17 @@ class DecoderState(NamedTuple):
         Sentences may leave (B' < B), hypotheses fan out or narrow (K' != K). Only rows that move are copied.
         """
         n_hypotheses = self.k.size(2) // self.n_sentences
-        chosen = rows.flatten()
-        moved = (chosen != torch.arange(len(chosen), device=rows.device)).nonzero().flatten()
+        chosen, sentences = rows.flatten(), rows[:, 0] // n_hypotheses
+        moved = _moved(chosen)
         state = self._replace(k=self._pick(self.k, chosen, moved), v=self._pick(self.v, chosen, moved))
-        sentences = rows[:, 0] // n_hypotheses
-        if torch.equal(sentences, torch.arange(self.n_sentences, device=rows.device)):
+        moved = _moved(sentences)
+        if len(sentences) == self.n_sentences and not moved.numel():
             return state
         return state._replace(
-            memory_k=self.memory_k[:, sentences],
-            memory_v=self.memory_v[:, sentences],
-            memory_keep=self.memory_keep[sentences],
-            memory_hide=self.memory_hide[sentences],
+            memory_k=_taken(self.memory_k, 1, sentences, moved),
+            memory_v=_taken(self.memory_v, 1, sentences, moved),
+            memory_keep=_taken(self.memory_keep, 0, sentences, moved),
+            memory_hide=_taken(self.memory_hide, 0, sentences, moved),
         )
 
     def _pick(self, cache: Tensor, rows: Tensor, moved: Tensor) -> Tensor:
@@ -73,6 +73,17 @@ class DecoderState(NamedTuple):
             grown = cache.new_empty(*cache.shape[:2], n, *cache.shape[3:])
             grown[:, : self.n_steps] = filled[:, :, rows]
             return grown
-        if moved.numel():
-            filled.index_copy_(2, moved, filled.index_select(2, rows[moved]))  # the right side is a copy
+        _taken(filled, 2, rows, moved)
         return cache[:, :, :n]
+
+
+def _moved(rows: Tensor) -> Tensor:
+    """The places that get another row than they have."""
+    return (rows != torch.arange(len(rows), device=rows.device)).nonzero().flatten()
+
+
+def _taken(x: Tensor, dim: int, rows: Tensor, moved: Tensor) -> Tensor:
+    """These rows of it, written over it; only those that move are copied."""
+    if moved.numel():
+        x.index_copy_(dim, moved, x.index_select(dim, rows[moved]))  # the right side is a copy
+    return x.narrow(dim, 0, len(rows))

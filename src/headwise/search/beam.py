@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from headwise.config import SearchConfig
 from headwise.search.hypothesis import Hypothesis
 from headwise.search.penalty import length_penalty
-from headwise.search.task import S, Step, Task
+from headwise.search.task import S, Step, Task, staying
 from headwise.search.top import top
 
 
@@ -71,7 +71,7 @@ def beam(step: Step[S], state: S, task: Task, search: SearchConfig) -> list[list
         over = at_limit | stop(done, live, limit[going], search)
         for i in over.nonzero().flatten().tolist():
             results[going[i]] = _hypotheses(done, i)
-        still = (~over).nonzero().flatten()
+        still = staying(over)
         rows = (live.parent + rows)[still]
         going, done, live = going[still], _rows(done, still), _rows(live, still)
         if len(going):

@@ -8,7 +8,7 @@ from torch import Tensor
 from headwise.config import SearchConfig
 from headwise.search.hypothesis import Hypothesis
 from headwise.search.penalty import length_penalty
-from headwise.search.task import S, Step, Task
+from headwise.search.task import S, Step, Task, staying
 from headwise.search.top import top
 
 FEW = 4  # rows whose likeliest are sooner found one by one
@@ -38,7 +38,7 @@ def greedy(step: Step[S], state: S, task: Task, search: SearchConfig, choose: Ch
         ids[:, t] = last
         over = (last == task.eos_id) | (limit == t + 1)
         if over.any():
-            ended, still = over.nonzero()[:, 0], (~over).nonzero()[:, 0]
+            ended, still = over.nonzero()[:, 0], staying(over)
             found = _hypotheses(ids[ended, : t + 1], log_prob[ended], task.eos_id, search)
             results |= zip(going[ended].tolist(), found, strict=True)
             if not len(still):

@@ -58,3 +58,12 @@ class Task:
     def _wanted(self, t: int) -> Tensor:
         """Piece t of each sentence's prefix `(B,)`, -1 where it is over."""
         return torch.tensor([prefix[t] if t < len(prefix) else -1 for prefix in self.prefix], device=self.device)
+
+
+def staying(over: Tensor) -> Tensor:
+    """Which of those in a batch go on, placed so that few move: the last take the places of those that are over."""
+    going = (~over).nonzero().flatten()
+    freed = over[: len(going)].nonzero().flatten()
+    places = torch.arange(len(going), device=over.device)
+    places[freed] = going[len(going) - len(freed) :]
+    return places
