@@ -2,9 +2,10 @@
 
 python recipes/box.py DATA --run runs/box
 
-First one model learns both directions (tatoeba-en-de.toml, then tatoeba-en-de-end.toml). It translates the targets of
-each direction back, and English that has no German here. From it and on all that, a model of each direction is trained
-(tatoeba-one-way.toml, then tatoeba-one-way-end.toml).
+First one model learns both directions (tatoeba-en-de.toml, then tatoeba-en-de-end.toml). From it a model of each
+direction is trained on (tatoeba-one-way.toml, then tatoeba-one-way-end.toml), English to German first. Each learns also
+from translations, of its targets back into its source and of English that has no German here: that to German from those
+by the model of both directions, that to English from those by the one to German.
 
 DATA holds train.en-de.tsv, dev.en-de.tsv and test.en-de.tsv, and train.en-fr.tsv and train.en-es.tsv, of which the
 English is taken, and sentences that stay as they are. Some hours; interrupted and started again, it goes on. The test
@@ -55,9 +56,8 @@ Trained on sentences of [Tatoeba](https://tatoeba.org) alone, by way of the expo
 [CC BY 2.0 FR](https://creativecommons.org/licenses/by/2.0/fr/). Whoever passes this model on names Tatoeba and its
 contributors, as here. {n_pairs:,} pairs of English and German; some stand there once more in upper case, in lower case,
 without their last mark, with other numbers, or with a number, an address or an emoji. {n_same:,} French and Spanish
-sentences that stay as they are. And translations by the model of both directions from which this one was trained on:
-{n_new:,} more English sentences with their German, and what stands on the {target} side of the pairs with {source} once
-more.
+sentences that stay as they are. And translations by {maker}: {n_new:,} more
+English sentences with their German, and what stands on the {target} side of the pairs with {source} once more.
 
 ## Training
 
@@ -82,6 +82,10 @@ It knows no context beyond the sentence. Do not rely on it where a wrong transla
 YOU = {
     "de": "It says *du* where *Sie* was meant, and the other way round.",
     "en": "What *sie* or *ihr* stands for it can only guess.",
+}
+MAKER = {
+    "de": "the model of both directions from which this one was trained on",
+    "en": "`en-de`, the one of the other direction",
 }
 EXAMPLE = {"de": ("", "Where is the station?"), "en": (" --to en", "Wo ist der Bahnhof?")}
 
@@ -128,15 +132,16 @@ def put(folder: Path, runs: dict[str, Path], test: list[Pair], languages: Pair) 
 
 
 def one_way(data: Path, run: Path, source: str, target: str) -> None:
-    """From the model of both ways to that of one, which learns also from translations by the former."""
+    """From the model of both ways to that of one, which learns also from translations by a model that is there."""
     here, both, same = run / f"{source}-{target}", run / "last", run / "same.tsv"
+    maker = both if target == "de" else run / "en-de" / "last"
     turn = source == "de"
     pairs, dev = (list(Corpus(data / f"{part}.en-de.tsv", turned=turn).pairs()) for part in ("train", "dev"))
     english = new_english(data)
-    german = translated(run, "new", english, both, "de")
+    german = translated(here, "new", english, maker, "de")
     new = zip(*((german, english) if turn else (english, german)), strict=True)
     targets = list(dict.fromkeys(pair[1] for pair in pairs))
-    back = zip(translated(run, f"train.{target}", targets, both, source), targets, strict=True)
+    back = zip(translated(here, f"train.{target}", targets, maker, source), targets, strict=True)
     files = [written(here / f"{name}.tsv", of) for name, of in (("train", pairs), ("new", new), ("back", back))]
     held_out = written(here / "dev.tsv", dev)
     write_start(both, here / "start", [pair[1] for pair in pairs])
@@ -181,10 +186,11 @@ def plain(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.lower()))
 
 
-def translated(run: Path, name: str, texts: list[str], model: Path, to: str) -> list[str]:
+def translated(here: Path, name: str, texts: list[str], model: Path, to: str) -> list[str]:
     """By the model, as a user has it; the file that is made is kept."""
-    given, made = run / f"{name}.txt", run / f"{name}.{to}.txt"
+    given, made = here / f"{name}.txt", here / f"{name}.{to}.txt"
     if not given.exists():
+        here.mkdir(parents=True, exist_ok=True)
         write_text(given, "".join(f"{text}\n" for text in texts))
     if not made.exists() or made.read_bytes().count(b"\n") < len(texts):
         command = ["translate", "--model", str(model), "--to", to, "--input", str(given), "--output", str(made)]
@@ -242,6 +248,7 @@ def facts_of(model: Bundle, runs: dict[str, Path], languages: Pair) -> dict[str,
         "target": NAMES[target],
         "to": EXAMPLE[target][0],
         "example": EXAMPLE[target][1],
+        "maker": MAKER[target],
         "you": YOU[target],
         "layers": f"{c.n_encoder_layers} + {c.n_decoder_layers}",
         "d_model": c.d_model,

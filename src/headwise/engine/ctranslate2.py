@@ -24,7 +24,9 @@ TYPES: list[ComputeType] = [
     kind for kind in get_args(ComputeType) if kind in ctranslate2.get_supported_compute_types("cpu")
 ]
 AVX512 = {"avx512f", "avx512cd", "avx512vl", "avx512dq", "avx512bw"}
-BATCH_TOKENS = 1024  # source pieces decoded at once by a worker; in int8 times the beam
+BATCH_TOKENS = 1024  # source pieces decoded at once by a worker
+NARROW, NARROW_TOKENS = 256, 2048  # by a model no wider than this
+INT8_TOKENS = 1536  # in int8, counted times the beam
 
 
 def unsupported(model: ModelConfig, search: SearchConfig, prefixes: bool = False) -> list[str]:
@@ -145,7 +147,9 @@ class CTranslate2Engine:
 
         The longest sources come first, as it decodes them.
         """
-        budget = BATCH_TOKENS // (search.beam_size if self.compute_type == "int8" else 1)
+        budget = NARROW_TOKENS if self.model.d_model <= NARROW else BATCH_TOKENS
+        if self.compute_type == "int8":
+            budget = INT8_TOKENS // search.beam_size
         indices = sorted(indices, key=lambda i: -len(sources[i]))
         results = self.translator.translate_batch(
             [_names(sources[i]) for i in indices],
