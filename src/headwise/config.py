@@ -276,6 +276,7 @@ class SearchConfig(Settings):
     split_pieces: int = Field(
         default=128, ge=8, le=65_536, description="a text of more pieces is translated sentence by sentence"
     )
+    split_sentences: bool = Field(default=False, description="so is a shorter one, for what has learned single ones")
     min_pieces: int = Field(default=0, ge=0, le=100_000, description="output at least so many pieces")
     no_repeat: int = Field(default=0, ge=0, le=100, description="so many pieces in a row never come twice; 0 lets them")
     temperature: float = Field(

@@ -129,11 +129,16 @@ class Translator:
         return find_language(asked, known, "source")
 
     def _split(self, text: str, ids: list[int], source_lang: str, to: str | None) -> list[Part]:
-        """The text, whose words are `ids`, as one part, or a longer one as sentences."""
+        """The text, whose words are `ids`, as one part; or as sentences, if it is long or each is wanted alone."""
         limit = self.search.split_pieces
-        if len(ids) <= limit:
+        short = len(ids) <= limit
+        if short and not self.search.split_sentences:
             return [stripped(text)]
-        return split(text, source_lang, lambda part: len(self.tokenizer.encode_source([part], to)[0]) <= limit)
+
+        def fits(part: str) -> bool:
+            return short or len(self.tokenizer.encode_source([part], to)[0]) <= limit
+
+        return split(text, source_lang, fits) or [stripped(text)]
 
     def _takes(self, part: Part) -> bool:
         """Whether there is something to translate in it."""

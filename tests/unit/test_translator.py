@@ -94,6 +94,15 @@ def test_details_add_up(translator):
             assert 0 <= j < len(found.text.split())
 
 
+def test_where_each_sentence_is_wanted_alone_a_short_text_is_split_too(babbler):
+    translator = load(babbler, engine="ctranslate2", compute_type="float32", search={"split_sentences": True})
+    fox, dog = (translator.translate(text) for text in ("The quick brown fox.", "The lazy dog!"))
+    found = translator.translate(["The quick brown fox.  The lazy dog!\n", "The lazy dog!", "", " "])
+    assert [one.text for one in found] == [f"{fox.text}  {dog.text}\n", dog.text, "", " "]
+    assert [one.n_parts for one in found] == [2, 1, 1, 1]
+    assert found[0].log_prob == pytest.approx(fox.log_prob + dog.log_prob)
+
+
 def test_a_long_text_is_translated_in_parts_with_its_white_space(babbler):
     translator = load(babbler, engine="ctranslate2", compute_type="float32", search={"split_pieces": 20})
     text = "  The quick brown fox jumps.  It is lazy!\tIs it? " + "verylongword" * 9 + " end\n"

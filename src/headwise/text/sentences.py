@@ -21,11 +21,12 @@ class Part(NamedTuple):
 
 
 def split(text: str, language: str, fits: Callable[[str], bool]) -> list[Part]:
-    """Sentences; one that does not fit is cut at clauses, then between words, then anywhere.
+    """Sentences, none longer than a line; one that does not fit is cut at clauses, then between words, then anywhere.
 
     The parts put together are the text. A text without a word has no parts to translate, only white space.
     """
-    return [stripped(piece) for sentence in segment(language, text) for piece in _fitting(sentence, fits, 0)]
+    sentences = (sentence for line in text.splitlines(keepends=True) for sentence in segment(language, line))
+    return [stripped(piece) for sentence in sentences for piece in _fitting(sentence, fits, 0)]
 
 
 def stripped(text: str) -> Part:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from headwise.text.sentences import addresses, around_addresses, split
 
 
-@given(st.text(alphabet="ab. ,;!?\n\u3002\u00e4", max_size=120), st.integers(1, 30))
+@given(st.text(alphabet="ab. ,;!?\n\r\u2028\u3002\u00e4", max_size=120), st.integers(1, 30))
 def test_parts_fit_and_are_the_text(text, limit):
     parts = split(text, "en", lambda part: len(part) <= limit)
     assert "".join(part.before + part.text + part.after for part in parts) == text
@@ -20,6 +20,11 @@ def test_sentences_first_then_clauses_then_words():
     assert texts(21) == ["One two, three four.", "Five six."]
     assert texts(12) == ["One two,", "three four.", "Five six."]
     assert texts(6) == ["One", "two,", "three", "four.", "Five", "six."]
+
+
+def test_no_sentence_is_longer_than_a_line():
+    parts = split("A title\nOne two. Three\n\n- four\r\n- five", "en", lambda part: True)
+    assert [part.text for part in parts] == ["A title", "One two.", "Three", "", "- four", "- five"]
 
 
 def test_addresses():
