@@ -1,0 +1,88 @@
+"""The models in the box are made in one go: recipes/box.py from end to end, with little of everything."""
+
+import importlib.util
+import itertools
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from headwise import load
+from headwise.cli.main import main
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+SMALL = {
+    "d_model": 32,
+    "d_ff": 64,
+    "vocab_size": 400,
+    "batch_tokens": 1024,
+    "max_steps": 4,
+    "warmup_steps": 2,
+    "validate_every": 2,
+    "save_every": 2,
+    "decode_dev": 4,
+}
+WHO = {
+    "the dog": "der Hund",
+    "a cat": "eine Katze",
+    "my friend": "mein Freund",
+    "Tom": "Tom",
+    "our uncle": "unser Onkel",
+}
+DOES = {"sees": "sieht", "likes": "mag", "finds": "findet", "has": "hat"}
+WHAT = {"the house": "das Haus", "a book": "ein Buch", "two apples": "zwei Äpfel", "nothing": "nichts"}
+
+
+@pytest.fixture
+def box(tmp_path, monkeypatch):
+    """The script, with recipes that take seconds, and its commands run in this process."""
+    spec = importlib.util.spec_from_file_location("box", RECIPES / "box.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    small = tmp_path / "recipes"
+    small.mkdir()
+    for recipe in RECIPES.glob("*.toml"):
+        text = recipe.read_text(encoding="utf-8")
+        for name, value in SMALL.items():
+            text = re.sub(rf"(?m)^{name} = [\d_]+", f"{name} = {value}", text)
+        (small / recipe.name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(module, "RECIPES", small)
+
+    def run(command, check):
+        assert check
+        assert main([str(word) for word in command[3:]]) == 0, command
+
+    monkeypatch.setattr(module, "subprocess", SimpleNamespace(run=run))
+    return module
+
+
+@pytest.fixture
+def data(tmp_path):
+    pairs = [
+        (f"{a[0]} {b[0]} {c[0]}.", f"{a[1]} {b[1]} {c[1]}.")
+        for a, b, c in itertools.product(WHO.items(), DOES.items(), WHAT.items())
+    ]
+    folder = tmp_path / "data"
+    folder.mkdir()
+    files = {"train.en-de": pairs[:60], "dev.en-de": pairs[60:70], "test.en-de": pairs[70:]}
+    for language in ("fr", "es"):
+        files[f"train.en-{language}"] = [(f"{n} {language} cats.", f"{n} chats {language}.") for n in range(30)]
+    for name, rows in files.items():
+        (folder / f"{name}.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows), encoding="utf-8")
+    return folder
+
+
+def test_from_pairs_to_two_models(box, data, tmp_path):
+    out, result = tmp_path / "out", tmp_path / "box.json"
+    box.main(data, tmp_path / "run", out, result)
+    for name, text in (("en-de", "the dog sees nothing."), ("de-en", "der Hund sieht nichts.")):
+        translator = load(out / name)
+        assert translator.languages == tuple(name.split("-"))
+        assert translator.search.split_sentences
+        assert translator.translate(text).text
+        assert "60 pairs of English and German" in (out / name / "card.md").read_text(encoding="utf-8")
+        assert json.loads(result.read_text(encoding="utf-8"))[name]["test"]["BLEU"][1].startswith("nrefs:1|")
+    with pytest.raises(SystemExit, match="is there already"):
+        box.main(data, tmp_path / "run", out, result)
