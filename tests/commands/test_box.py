@@ -98,6 +98,19 @@ def test_far_from_its_data_it_stays_sensible(name, text):
         assert all(thing in text for thing in kept), (source, one.text)
 
 
+@pytest.mark.parametrize(
+    ("name", "sentences"),
+    [
+        ("en-de", ["Two dogs play in the snow.", "They run fast!", "Do you see them?"]),
+        ("de-en", ["Zwei Hunde spielen im Schnee.", "Sie laufen schnell!", "Siehst du sie?"]),
+    ],
+)
+def test_each_sentence_of_a_text_is_translated_by_itself(name, sentences):
+    together, *alone = load(name).translate([" ".join(sentences), *sentences])
+    assert together.text == " ".join(one.text for one in alone)
+    assert together.n_parts == len(sentences)
+
+
 def test_both_are_small_and_say_whose_sentences_they_learned_from():
     assert sum(path.stat().st_size for path in box().rglob("*")) < 25 * 2**20
     for source_lang, to in BOX:
@@ -110,7 +123,7 @@ def test_both_are_listed(capsys):
     assert main(["models", "list"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.rstrip().endswith(" box")]
     assert [(*row[:4], *row[-2:]) for row in rows] == [
-        ("de-en", "de", "<->", "en", "float16", "box"),
+        ("de-en", "de", "->", "en", "int8", "box"),
         ("en-de", "en", "->", "de", "int8", "box"),
     ]
 

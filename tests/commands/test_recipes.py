@@ -12,6 +12,7 @@ import pytest
 from headwise import load
 from headwise.cli.main import main
 
+pytest.importorskip("torch")
 RECIPES = Path(__file__).parents[2] / "recipes"
 SMALL = {
     "d_model": 32,

@@ -152,6 +152,9 @@ def test_target_languages_are_those_that_can_be_asked_for(babbler, tmp_path):
     tokenizer = Tokenizer.learn(lines, lines, TokenizerConfig(vocab_size=300), 9, languages=["de", "fr"])
     Bundle(known.config, known.weights, tokenizer.to_text()).write(tmp_path / "many")
     assert models.add(tmp_path / "many").languages == "und -> de, fr"
+    turned = known.config.model_copy(update={"data": known.config.data.model_copy(update={"source_lang": "de"})})
+    Bundle(turned, known.weights, tokenizer.to_text()).write(tmp_path / "both")
+    assert models.add(tmp_path / "both").languages == "de <-> fr"
 
 
 def test_a_model_in_the_box_can_be_used_but_not_removed(babbler, own):
