@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import nan
 from pathlib import Path
 from typing import Literal, TypeVar, get_args
@@ -14,6 +14,7 @@ import numpy as np
 from headwise.config import ModelConfig, SearchConfig
 from headwise.engine.contract import Array, Ids
 from headwise.engine.convert import TABLE_ROWS
+from headwise.engine.layout import Layout
 from headwise.errors import InputError
 from headwise.machine import flags
 from headwise.search.hypothesis import Hypothesis
@@ -74,15 +75,19 @@ class CTranslate2Engine:
         self.said, self.whole_folder = frozenset(said), whole
         if flags() >= AVX512:  # which CTranslate2 uses only when told to, before its first model
             os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")
-        # Workers, not threads: inside one small model, threads wait for each other.
-        self.translator = ctranslate2.Translator(
-            str(folder),
-            device="cpu",
-            compute_type=compute_type,
-            inter_threads=threads,
-            intra_threads=1,
-            max_queued_batches=-1,  # else it is waited for them before the first result can be taken
-        )
+
+        def loaded(workers: int, threads: int) -> ctranslate2.Translator:
+            return ctranslate2.Translator(
+                str(folder),
+                device="cpu",
+                compute_type=compute_type,
+                inter_threads=workers,
+                intra_threads=threads,
+                max_queued_batches=-1,  # else it is waited for them before the first result can be taken
+            )
+
+        self.layout = Layout(loaded, threads)
+        self.translator = self.layout.workers
 
     @cached_property
     def whole(self) -> "CTranslate2Engine":
@@ -151,8 +156,9 @@ class CTranslate2Engine:
         if self.compute_type == "int8":
             budget = INT8_TOKENS // search.beam_size
         indices = sorted(indices, key=lambda i: -len(sources[i]))
-        results = self.translator.translate_batch(
-            [_names(sources[i]) for i in indices],
+        call = partial(
+            ctranslate2.Translator.translate_batch,
+            source=[_names(sources[i]) for i in indices],
             target_prefix=[_names(prefixes[i]) for i in indices] if prefixes else None,
             beam_size=search.beam_size,
             num_hypotheses=search.beam_size,
@@ -164,10 +170,12 @@ class CTranslate2Engine:
             return_scores=scores,
             batch_type="tokens",
             max_batch_size=self._size([sources[i] for i in indices], budget),
-            asynchronous=True,
         )
-        for i, result in zip(indices, results, strict=True):
-            found = result.result()
+        if len(indices) == 1:
+            results = iter(self.layout.alone(len(sources[indices[0]]), call))
+        else:
+            results = (result.result() for result in call(self.translator, asynchronous=True))
+        for i, found in zip(indices, results, strict=True):
             yield i, found.hypotheses, found.scores  # each of them is made anew whenever it is asked for
 
     def _size(self, texts: Sequence[Ids], budget: int) -> int:
