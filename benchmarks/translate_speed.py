@@ -1,9 +1,9 @@
 """How fast does headwise translate beside CTranslate2 alone and Hugging Face's generate? Text in, text out.
 
-python benchmarks/translate_speed.py tiny=DIR small=DIR [--rounds 3] [--more greedy-one,beam4-one]
+python benchmarks/translate_speed.py tiny=DIR small=DIR [--rounds 3] [--again greedy-one,beam4-one]
 
-About 15 minutes a model. With --more, so many rounds of these workloads are added to the result that is filed, by all,
-with the models that are named, which must be the same: for when the machine was noisy.
+About 15 minutes a model. With --again, these workloads alone are measured, by all and with the models that are named,
+which must be the same, in place of what is filed of them: for when what is done there has changed.
 
 Each DIR is a model or run folder, trained, post-norm and with one embedding matrix, so that MarianMTModel can hold the
 same weights. All translate test 2016 of Multi30k, greedy and with a beam of 4, in batches and one by one (the first
@@ -236,7 +236,7 @@ def first_translation(folder: Path, rounds: int) -> dict[str, list[float]]:
     return found
 
 
-def main(models: dict[str, str], rounds: int, more: list[str]) -> None:
+def main(models: dict[str, str], rounds: int, again: list[str]) -> None:
     import tempfile
 
     from headwise.bundle import Bundle, find_model
@@ -246,13 +246,13 @@ def main(models: dict[str, str], rounds: int, more: list[str]) -> None:
     all_names = ["auto", "torch", "best", "hf"]
     all_names += [f"{name}/{kind}" for kind in kinds for name in ("ctranslate2", "default")]
     names = {name: [*all_names, "hf-in-order"] if batched else all_names for name, (_, batched) in WORKLOADS.items()}
-    workloads = more or [*WORKLOADS]
-    settings: dict[str, Any] = {"rounds": rounds, "sentences": 1000, "one by one": N_SINGLE, "best": {}, "more": []}
+    workloads = again or [*WORKLOADS]
+    settings: dict[str, Any] = {"rounds": rounds, "sentences": 1000, "one by one": N_SINGLE, "best": {}, "again": []}
     found: dict[str, Any] = {}
-    if more:
+    if again:
         filed = json.loads((RESULTS / "translate_speed.json").read_text())
         settings, found = settings | filed["settings"], filed["samples"]
-        settings["more"] += [{"models": [*models], "workloads": workloads, "rounds": rounds}]
+        settings["again"] += [{"models": [*models], "workloads": workloads, "rounds": rounds}]
     with tempfile.TemporaryDirectory() as scratch:
         os.environ["SCRATCH"] = scratch
         os.environ["HEADWISE_HOME"] = str(Path(scratch) / "home")  # what headwise keeps, measured anew
@@ -261,16 +261,14 @@ def main(models: dict[str, str], rounds: int, more: list[str]) -> None:
             folder.mkdir()
             (folder / "model").symlink_to(find_model(model).resolve())
             write_model(replace(Bundle.read(folder / "model"), said=()), folder / "ctranslate2")
-            if not more:
+            if not again:
                 settings["best"][preset] = {
                     f"{beam} {many}": tune(folder, beam, many) for beam, many in WORKLOADS.values()
                 }
             (folder / "best.json").write_text(json.dumps(settings["best"][preset]))
             contestants = [f"{name}/{preset}/{workload}" for workload in workloads for name in names[workload]]
-            for contestant, cases in alternate(__file__, contestants, rounds).items():
-                for case, samples in cases.items():
-                    found.setdefault(contestant, {}).setdefault(case, []).extend(samples)
-            if not more:
+            found |= alternate(__file__, contestants, rounds)
+            if not again:
                 for name, seconds in first_translation(folder / "model", 5).items():
                     found[f"first translation, {name}/{preset}"] = {"seconds": seconds}
     report(__file__, found, settings)
@@ -303,7 +301,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", metavar="NAME=DIR")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--more", type=lambda given: given.split(","), default=[])
+    parser.add_argument("--again", type=lambda given: given.split(","), default=[])
     parser.add_argument("--contestant")
     arguments = parser.parse_args()
     if arguments.contestant:
@@ -313,4 +311,4 @@ if __name__ == "__main__":
     elif not arguments.models:
         sys.exit("name at least one model, such as tiny=runs/tiny")
     else:
-        main(dict(model.split("=", 1) for model in arguments.models), arguments.rounds, arguments.more)
+        main(dict(model.split("=", 1) for model in arguments.models), arguments.rounds, arguments.again)
