@@ -75,8 +75,12 @@ class Layout:
         return _threaded() is self
 
     def _one(self) -> ctranslate2.Translator:
-        """The worker of several threads; loaded by a thread that ends, or libgomp would count those of loading too."""
+        """The worker of several threads; loaded by a thread that ends, or libgomp would count those of loading too.
+
+        Where it cannot be loaded any more, as its files are gone, the others do its work.
+        """
         if self.one is None:
             with ThreadPoolExecutor(1) as pool:
-                self.one = pool.submit(self.load, 1, self.threads).result()
+                loading = pool.submit(self.load, 1, self.threads)
+            self.one = self.workers if loading.exception() else loading.result()
         return self.one

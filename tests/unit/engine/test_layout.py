@@ -77,6 +77,16 @@ def test_while_one_is_busy_another_is_done_by_workers(monkeypatch):
     assert inner == ((1, 2), (2, 1))
 
 
+def test_where_the_files_are_gone_the_workers_do_it(monkeypatch):
+    def load(workers, threads):
+        if threads > 1:
+            raise RuntimeError("Unable to open file 'model.bin'")
+        return workers, threads
+
+    clock = Clock(monkeypatch, 2, 1)
+    assert ways(clock, Layout(load, 2), 3 * AGAIN) == "w" * 3 * AGAIN
+
+
 @pytest.mark.parametrize("kind", ["float32", "int8"])
 def test_both_say_the_same(babbler, kind):
     translator = load(babbler, engine="ctranslate2", compute_type=kind, threads=2)
