@@ -26,7 +26,7 @@ class Layout:
 
     Threads within a worker wait for each other after every product. While nothing else runs, a sentence is done sooner
     so by all but the smallest models; beside other work far later. No more than one layout of a process has such a
-    worker: with two, there would be more threads than cores, and libgomp lets them sleep at every wait.
+    worker: with two, there would be more threads than cores, and waiting ones seem to be put to sleep then.
     """
 
     def __init__(self, load: Load, threads: int) -> None:
@@ -75,7 +75,7 @@ class Layout:
         return _threaded() is self
 
     def _one(self) -> ctranslate2.Translator:
-        """The worker of several threads; loaded by a thread that ends, or libgomp would count those of loading too.
+        """The worker of several threads; loaded by a thread that ends, which makes it far faster (docs/design.md).
 
         Where it cannot be loaded any more, as its files are gone, the others do its work.
         """
