@@ -1,7 +1,9 @@
 """Start and step of `Transformer` in fewer calls: what decoding one sentence costs is mostly the calls themselves."""
 
 import math
+import mmap
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,14 +71,17 @@ class Packed:
         self.heads, self.widths = config.n_heads, (config.d_k, config.d_v)
         self.activation = model.decoder.layers[0].feed_forward.activation
         scale, cross = 1 / math.sqrt(config.d_k), [layer.cross_attention for layer in model.decoder.layers]
-        self.layers = [_layer(layer, scale) for layer in model.decoder.layers]
-        plain = all(a.attend.exact and not a.rotary for a in (layer.self_attention for layer in model.encoder.layers))
-        self.encoder = [_own(layer, scale) for layer in model.encoder.layers] if plain else None
-        self.memory = _side_by_side(*(a.w_k for a in cross), *(a.w_v for a in cross))
         table = model.embedding.weight if model.output.weight is None else model.output.weight
+        block = Block(
+            table.numel() + sum(p.numel() for part in (model.encoder, model.decoder) for p in part.parameters())
+        )
+        self.layers = [_layer(layer, scale, block) for layer in model.decoder.layers]
         rows: Tensor | slice = slice(None) if said is None else said
         self.said, bias = said, model.output.bias
-        self.output = _matrix(table[rows], None if bias is None else bias[rows])
+        self.output = block.matrix(table[rows], None if bias is None else bias[rows])
+        plain = all(a.attend.exact and not a.rotary for a in (layer.self_attention for layer in model.encoder.layers))
+        self.encoder = [_own(layer, scale, block) for layer in model.encoder.layers] if plain else None
+        self.memory = block.side_by_side(*(a.w_k for a in cross), *(a.w_v for a in cross))
 
     def start(self, src: Tensor, alone: bool = False) -> DecoderState:
         """src `(B, T_src)` -> the state before the first step; packed is that of one sentence by itself."""
@@ -171,43 +176,55 @@ class Packed:
         return added if self.pre_norm else F.layer_norm(added, *norm)
 
 
-def _layer(layer: DecoderLayer, scale: float) -> Layer:
+class Block:
+    """Memory for so many floats, in which the matrices of a step stand one after the other, in large pages where Linux
+    gives them: a step reads them all, and has to wait less often for where the next page is."""
+
+    def __init__(self, n_floats: int) -> None:
+        memory = mmap.mmap(-1, 4 * n_floats, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            with suppress(OSError):  # a kernel that has none
+                memory.madvise(mmap.MADV_HUGEPAGE)
+        self.free = np.frombuffer(memory, dtype=np.float32)  # keeps the memory as long as a matrix has a part of it
+
+    def side_by_side(self, *parts: nn.Linear, scales: tuple[float, ...] = ()) -> Matrix:
+        """Several that are fed the same."""
+        scales = scales or (1,) * len(parts)
+        weights, biases = (
+            [getattr(p, name) * s for p, s in zip(parts, scales, strict=True)] for name in ("weight", "bias")
+        )
+        return self.matrix(torch.cat(weights), torch.cat(biases))
+
+    def matrix(self, weight: Tensor, bias: Tensor | None) -> Matrix:
+        """From a weight `(out, in)`."""
+        turned = weight.detach().T
+        if turned.device.type != "cpu" or turned.dtype != torch.float32:
+            return Matrix(turned.contiguous(), bias, None, None)
+        array, self.free = self.free[: turned.numel()].reshape(turned.shape), self.free[turned.numel() :]
+        array[:] = turned.numpy()
+        return Matrix(torch.from_numpy(array), bias, array, None if bias is None else bias.detach().numpy())
+
+
+def _layer(layer: DecoderLayer, scale: float, block: Block) -> Layer:
     cross = layer.cross_attention
     return Layer(
-        own=_own(layer, scale),
+        own=_own(layer, scale, block),
         norm_cross=_norm(layer.residual_cross.norm),
-        q_cross=_side_by_side(cross.w_q, scales=(scale,)),
-        o_cross=_side_by_side(cross.w_o),
+        q_cross=block.side_by_side(cross.w_q, scales=(scale,)),
+        o_cross=block.side_by_side(cross.w_o),
     )
 
 
-def _own(layer: EncoderLayer | DecoderLayer, scale: float) -> Own:
+def _own(layer: EncoderLayer | DecoderLayer, scale: float, block: Block) -> Own:
     own, ff = layer.self_attention, layer.feed_forward
     return Own(
         norm_self=_norm(layer.residual_self.norm),
-        qkv=_side_by_side(own.w_q, own.w_k, own.w_v, scales=(scale, 1, 1)),
-        o=_side_by_side(own.w_o),
+        qkv=block.side_by_side(own.w_q, own.w_k, own.w_v, scales=(scale, 1, 1)),
+        o=block.side_by_side(own.w_o),
         norm_ff=_norm(layer.residual_ff.norm),
-        w_1=_side_by_side(ff.w_1),
-        w_2=_side_by_side(ff.w_2),
+        w_1=block.side_by_side(ff.w_1),
+        w_2=block.side_by_side(ff.w_2),
     )
-
-
-def _side_by_side(*parts: nn.Linear, scales: tuple[float, ...] = ()) -> Matrix:
-    """Several that are fed the same."""
-    scales = scales or (1,) * len(parts)
-    weights, biases = (
-        [getattr(p, name) * s for p, s in zip(parts, scales, strict=True)] for name in ("weight", "bias")
-    )
-    return _matrix(torch.cat(weights), torch.cat(biases))
-
-
-def _matrix(weight: Tensor, bias: Tensor | None) -> Matrix:
-    """From a weight `(out, in)`."""
-    turned = weight.detach().T.contiguous()
-    fits = turned.device.type == "cpu" and turned.dtype == torch.float32
-    added = bias.detach().numpy() if fits and bias is not None else None
-    return Matrix(turned, bias, turned.numpy() if fits else None, added)
 
 
 def _norm(norm: nn.LayerNorm) -> Norm:
