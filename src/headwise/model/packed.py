@@ -15,6 +15,11 @@ from headwise.model.layers import DecoderLayer, EncoderLayer
 from headwise.model.state import DecoderState
 from headwise.model.transformer import Transformer
 
+BLOCK_BYTES = 32 * 2**20
+PANEL = 64  # columns
+FEW_ROWS = 16  # no more are multiplied sooner panel by panel (docs/design.md)
+
+Array = np.ndarray[Any, np.dtype[np.float32]]
 Norm = tuple[list[int], Tensor, Tensor, float]  # what F.layer_norm takes after x
 
 
@@ -23,8 +28,9 @@ class Matrix(NamedTuple):
 
     weight: Tensor
     bias: Tensor | None
-    array: np.ndarray[Any, np.dtype[np.float32]] | None  # the weight's own memory; None where numpy cannot take it
-    added: np.ndarray[Any, np.dtype[np.float32]] | None  # the bias's
+    array: Array | None  # the weight's own memory; None where numpy cannot take it
+    added: Array | None  # the bias's
+    panels: Array | None  # its columns by PANEL, `(n, in, PANEL)`, the last ones filled up with zeros
 
 
 Times = Callable[[Tensor, Matrix], Tensor]  # (R, in) -> (R, out)
@@ -59,22 +65,24 @@ def packs(model: Transformer) -> bool:
 class Packed:
     """Start and step with the weights that the model has when this is made.
 
-    `alone`: nothing is computed beside it, so that all cores may take part in a product; numpy is better at that.
+    `alone`: nothing is computed beside it, so that all cores may take part in a product; numpy is better at that, with
+    `panels` where the processor has AVX-512: products that small its BLAS makes without copying the matrix first.
 
     With `said`, pieces in ascending order, a step knows of no others: an id is then a place in that list, V its length.
     """
 
     @torch.no_grad()
-    def __init__(self, model: Transformer, said: Tensor | None = None) -> None:
+    def __init__(self, model: Transformer, said: Tensor | None = None, panels: bool | None = None) -> None:
         config = model.config
+        if panels is None:
+            panels = torch.backends.cpu.get_cpu_capability() == "AVX512"
+        self.times_alone = _by_panels if panels else _by_numpy
         self.model, self.pre_norm = model, config.norm == "pre"
         self.heads, self.widths = config.n_heads, (config.d_k, config.d_v)
         self.activation = model.decoder.layers[0].feed_forward.activation
         scale, cross = 1 / math.sqrt(config.d_k), [layer.cross_attention for layer in model.decoder.layers]
         table = model.embedding.weight if model.output.weight is None else model.output.weight
-        block = Block(
-            table.numel() + sum(p.numel() for part in (model.encoder, model.decoder) for p in part.parameters())
-        )
+        block = Block(panels)
         self.layers = [_layer(layer, scale, block) for layer in model.decoder.layers]
         rows: Tensor | slice = slice(None) if said is None else said
         self.said, bias = said, model.output.bias
@@ -89,15 +97,16 @@ class Packed:
         if self.encoder is None or B > 1 or not self._takes_numpy(alone):
             return self.model.start(src)
         H, (d_k, d_v), n_layers, model = self.heads, self.widths, len(self.layers), self.model
+        times = self.times_alone
         x = model.embed(model.src_table(src[0]), model.positions["src"](0, T))  # (T_src, d_model)
         for layer in self.encoder:
             y = F.layer_norm(x, *layer.norm_self) if self.pre_norm else x
-            q, k, v = _by_numpy(y, layer.qkv).split_with_sizes((H * d_k, H * d_k, H * d_v), dim=1)
+            q, k, v = times(y, layer.qkv).split_with_sizes((H * d_k, H * d_k, H * d_v), dim=1)
             weights = torch.bmm(q.view(T, H, d_k).transpose(0, 1), k.view(T, H, d_k).permute(1, 2, 0)).softmax(dim=-1)
             mixed = torch.bmm(weights, v.view(T, H, d_v).transpose(0, 1))  # (H, T_src, d_v)
-            x = self._add(x, _by_numpy(mixed.transpose(0, 1).reshape(T, H * d_v), layer.o), layer.norm_self)
-            x = self._feed_forward(x, layer, _by_numpy)
-        parts = _by_numpy(model.encoder.norm(x), self.memory).split_with_sizes(
+            x = self._add(x, times(mixed.transpose(0, 1).reshape(T, H * d_v), layer.o), layer.norm_self)
+            x = self._feed_forward(x, layer, times)
+        parts = times(model.encoder.norm(x), self.memory).split_with_sizes(
             (n_layers * H * d_k, n_layers * H * d_v), dim=1
         )
         keys, values = (part.view(T, n_layers, 1, H, -1).permute(1, 2, 3, 0, 4).contiguous() for part in parts)
@@ -110,7 +119,7 @@ class Packed:
     def step(self, last_ids: Tensor, state: DecoderState, alone: bool = False) -> tuple[Tensor, DecoderState]:
         """last_ids `(R,)` -> log_probs `(R, V)` of the next piece, and the state after it; the old state is used up."""
         model, state = self.model, state.with_room()
-        times = _by_numpy if self._takes_numpy(alone) else _by_torch
+        times = self.times_alone if self._takes_numpy(alone) else _by_torch
         ids = last_ids if self.said is None else self.said[last_ids]
         x = model.embed(model.embedding(ids), model.positions["tgt"](state.n_steps, 1))  # (R, d_model)
         hide = state.memory_hide.flatten(0, 1)  # (B * H, 1, T_src)
@@ -177,15 +186,24 @@ class Packed:
 
 
 class Block:
-    """Memory for so many floats, in which the matrices of a step stand one after the other, in large pages where Linux
-    gives them: a step reads them all, and has to wait less often for where the next page is."""
+    """Where the matrices of a step stand one after the other, in large pages where Linux gives them: a step reads them
+    all, and waits less often for where the next page is."""
 
-    def __init__(self, n_floats: int) -> None:
-        memory = mmap.mmap(-1, 4 * n_floats, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        if hasattr(mmap, "MADV_HUGEPAGE"):
-            with suppress(OSError):  # a kernel that has none
-                memory.madvise(mmap.MADV_HUGEPAGE)
-        self.free = np.frombuffer(memory, dtype=np.float32)  # keeps the memory as long as a matrix has a part of it
+    def __init__(self, panels: bool) -> None:
+        self.panels = panels
+        self.free: Array = np.empty(0, dtype=np.float32)
+
+    def put(self, array: Array) -> Array:
+        """A copy of it."""
+        if array.size > self.free.size:
+            memory = mmap.mmap(-1, max(BLOCK_BYTES, array.nbytes), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            if hasattr(mmap, "MADV_HUGEPAGE"):
+                with suppress(OSError):  # a kernel that has none
+                    memory.madvise(mmap.MADV_HUGEPAGE)
+            self.free = np.frombuffer(memory, dtype=np.float32)  # keeps it as long as an array has a part of it
+        place, self.free = self.free[: array.size].reshape(array.shape), self.free[array.size :]
+        place[:] = array
+        return place
 
     def side_by_side(self, *parts: nn.Linear, scales: tuple[float, ...] = ()) -> Matrix:
         """Several that are fed the same."""
@@ -199,10 +217,18 @@ class Block:
         """From a weight `(out, in)`."""
         turned = weight.detach().T
         if turned.device.type != "cpu" or turned.dtype != torch.float32:
-            return Matrix(turned.contiguous(), bias, None, None)
-        array, self.free = self.free[: turned.numel()].reshape(turned.shape), self.free[turned.numel() :]
-        array[:] = turned.numpy()
-        return Matrix(torch.from_numpy(array), bias, array, None if bias is None else bias.detach().numpy())
+            return Matrix(turned.contiguous(), bias, None, None, None)
+        added = None if bias is None else bias.detach().numpy()
+        panels = self.put(_in_panels(turned.numpy())) if self.panels else None
+        array = self.put(turned.numpy())
+        return Matrix(torch.from_numpy(array), bias, array, added, panels)
+
+
+def _in_panels(array: Array) -> Array:
+    """`(in, out)` -> `(n, in, PANEL)`."""
+    d_in, d_out = array.shape
+    filled = np.pad(array, ((0, 0), (0, -d_out % PANEL)))
+    return filled.reshape(d_in, -1, PANEL).transpose(1, 0, 2)
 
 
 def _layer(layer: DecoderLayer, scale: float, block: Block) -> Layer:
@@ -237,6 +263,18 @@ def _by_torch(x: Tensor, matrix: Matrix) -> Tensor:
 
 def _by_numpy(x: Tensor, matrix: Matrix) -> Tensor:
     y = x.numpy() @ matrix.array
+    if matrix.added is not None:
+        y += matrix.added
+    return torch.from_numpy(y)
+
+
+def _by_panels(x: Tensor, matrix: Matrix) -> Tensor:
+    R, d_out = len(x), matrix.weight.size(1)
+    if R > FEW_ROWS or matrix.panels is None:
+        return _by_numpy(x, matrix)
+    rows = x.numpy() if R > 1 else x.numpy().repeat(2, axis=0)  # two rows are sooner multiplied than one
+    y = np.matmul(rows, matrix.panels)[:, :R].transpose(1, 0, 2).reshape(R, -1)
+    y = np.ascontiguousarray(y[:, :d_out])
     if matrix.added is not None:
         y += matrix.added
     return torch.from_numpy(y)
