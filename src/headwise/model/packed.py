@@ -196,10 +196,13 @@ class Block:
     def put(self, array: Array) -> Array:
         """A copy of it."""
         if array.size > self.free.size:
-            memory = mmap.mmap(-1, max(BLOCK_BYTES, array.nbytes), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            n_bytes = max(BLOCK_BYTES, array.nbytes)
             if hasattr(mmap, "MADV_HUGEPAGE"):
+                memory = mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
                 with suppress(OSError):  # a kernel that has none
                     memory.madvise(mmap.MADV_HUGEPAGE)
+            else:
+                memory = mmap.mmap(-1, n_bytes)
             self.free = np.frombuffer(memory, dtype=np.float32)  # keeps it as long as an array has a part of it
         place, self.free = self.free[: array.size].reshape(array.shape), self.free[array.size :]
         place[:] = array
