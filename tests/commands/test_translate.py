@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from headwise import load
+from headwise.cli.lines import stream
 from headwise.cli.main import main
 
 SCRIPT = Path(sys.executable).with_name("headwise")
@@ -78,6 +81,19 @@ def test_lines_one_to_one(babbler):
     assert len(out) == len(lines) + 1
     assert out[-1] == ""
     assert (out[1], out[2]) == ("", "  ")
+
+
+@pytest.mark.parametrize(("line", "n_lines"), [(b"a line of text\n", 50_000), (b"a" * 2**20 + b"\n", 64)])
+def test_a_file_of_any_size_takes_no_more_memory(line, n_lines):
+    left = iter([line] * n_lines)
+    source = SimpleNamespace(isatty=lambda: False, readline=lambda: next(left, b""))
+    tracemalloc.start()
+    with open(os.devnull, "wb") as sink:
+        *_, done = stream(source, sink, Path("<stdin>"), lambda done, texts: [[text] for text in texts])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert done == n_lines
+    assert peak < 2**23
 
 
 def test_n_best_alignments_and_json(babbler):

@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +13,7 @@ from headwise.data.corpus import Corpus, cannot_read
 from headwise.errors import FolderError
 
 BLOCK = 512  # lines that are translated together
+BLOCK_BYTES = 2**20  # a block has no more than one line beyond so many
 
 # the number of the first text and the texts of a block -> the lines of output that each of them gives
 Work = Callable[[int, list[str]], Iterable[list[str]]]
@@ -25,19 +25,30 @@ def stream(source: BinaryIO, sink: BinaryIO, name: Path, work: Work, n_there: in
     Blocks begin where they would have begun without an interruption, so that the same texts are decoded together. A
     person at a terminal gets an answer to each line.
     """
-    block_size = 1 if source.isatty() else BLOCK
-    lines = enumerate(iter(source.readline, b""), start=1)  # binary: only a line feed ends a line
-    done = n_there // block_size * block_size
-    for _ in itertools.islice(lines, done):
-        pass
-    while block := list(itertools.islice(lines, block_size)):
-        texts = [Corpus.decode(line.removesuffix(b"\n"), number, name) for number, line in block]
-        for number, outputs in enumerate(work(done, texts), start=done):
-            if number >= n_there:
-                sink.writelines(output.encode("utf-8") + b"\n" for output in outputs)
-        sink.flush()
+    done = 0
+    for block in blocks(source, 1 if source.isatty() else BLOCK):
+        if done + len(block) > n_there:
+            texts = [Corpus.decode(line.removesuffix(b"\n"), i, name) for i, line in enumerate(block, start=done + 1)]
+            for number, outputs in enumerate(work(done, texts), start=done):
+                if number >= n_there:
+                    sink.writelines(output.encode("utf-8") + b"\n" for output in outputs)
+            sink.flush()
+            yield done + len(block)
         done += len(block)
-        yield done
+
+
+def blocks(source: BinaryIO, most: int) -> Iterator[list[bytes]]:
+    """Lines with their line feeds, up to `most` together, fewer where they are long."""
+    block: list[bytes] = []
+    size = 0
+    for line in iter(source.readline, b""):  # binary: only a line feed ends a line
+        block.append(line)
+        size += len(line)
+        if len(block) == most or size >= BLOCK_BYTES:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
 
 
 class Output:
