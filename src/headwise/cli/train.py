@@ -143,7 +143,7 @@ def _resolve(
         raise InputError("where to? give --out DIR, such as --out runs/mine")
     if preset is None and run_file is None and (out / "run.toml").is_file():
         run_file = out / "run.toml"
-    elif preset is None and "preset" not in named and "model" not in named:
+    elif preset is None and "preset" not in named and ("model" not in named or "init" in flags["train"]):
         section = named.get("data")
         corpora = flags["data"].get("train") or (section.get("train") if isinstance(section, dict) else None)
         if not corpora:
