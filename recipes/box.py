@@ -6,7 +6,8 @@ First one model learns both directions (tatoeba-en-de.toml, then tatoeba-en-de-e
 direction is trained on (tatoeba-one-way.toml, then tatoeba-one-way-end.toml), English to German first. Each learns also
 from translations, of its targets back into its source and of English that has no German here: that to German from those
 by the model of both directions, that to English from those by the one to German. Then both go on once more with
-translations by both, two of each sentence (tatoeba-again.toml, and the same end).
+translations by both, two of each sentence (tatoeba-again.toml), and end on the pairs and on words by themselves, which
+are found in the pairs (tatoeba-again-end.toml).
 
 DATA holds train.en-de.tsv, dev.en-de.tsv and test.en-de.tsv, and train.en-fr.tsv and train.en-es.tsv, of which the
 English is taken, and sentences that stay as they are. Some hours; interrupted and started again, it goes on. The test
@@ -26,9 +27,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import numpy as np
 from protocol import machine
+from words import alone, lexicon
 
 from headwise.atomic import write_text
 from headwise.bundle import Bundle, find_model
@@ -57,8 +60,9 @@ Trained on sentences of [Tatoeba](https://tatoeba.org) alone, by way of the expo
 [CC BY 2.0 FR](https://creativecommons.org/licenses/by/2.0/fr/). Whoever passes this model on names Tatoeba and its
 contributors, as here. {n_pairs:,} pairs of English and German; some stand there once more in upper case, in lower case,
 without their last mark, with other numbers, or with a number, an address or an emoji. {n_same:,} French and Spanish
-sentences that stay as they are. And translations by these models as they were earlier in training: {n_new:,} more
-English sentences with their German, and what stands on the {target} side of the pairs with {source} of their own.
+sentences that stay as they are. {n_words:,} words by themselves, as they go together in the pairs. And translations by
+these models as they were earlier in training: {n_new:,} more English sentences with their German, and what stands on
+the {target} side of the pairs with {source} of their own.
 
 ## Training
 
@@ -145,41 +149,46 @@ def one_way(data: Path, run: Path, source: str, target: str) -> None:
     new = [pair[::-1] if source == "de" else pair for pair in zip(english, german, strict=True)]
     made = {"new": new, "back": [*zip(sources, targets, strict=True)]}
     write_start(both, here / "start", sentences(data, target))
-    learn(data, run, (source, target), "start", ("first", "last"), "tatoeba-one-way.toml", made)
+    pairs, same, told = common(data, run, (source, target))
+    files = [pairs, *(written(here / f"{name}.tsv", rows) for name, rows in made.items()), same]
+    train(here / "first", "tatoeba-one-way.toml", f"--init={here / 'start'}", *as_pairs(files), *told)
+    train(here / "last", "tatoeba-one-way-end.toml", f"--init={here / 'first'}", *as_pairs([pairs, same]), *told)
 
 
 def once_more(data: Path, run: Path, source: str, target: str) -> None:
     """On from the model of one way, with translations by those of both, two of each sentence to translate from."""
-    here, makers = run / "again", {"en": run / "de-en" / "last", "de": run / "en-de" / "last"}
+    here, again = run / f"{source}-{target}", run / "again"
+    makers = {"en": run / "de-en" / "last", "de": run / "en-de" / "last"}
     english, targets = new_english(data), sentences(data, target)
-    german = translated(here, "new", english, makers["de"], "de", n_best=2)
-    sources = translated(here, f"train.{target}", targets, makers[source], source, n_best=2)
+    german = translated(again, "new", english, makers["de"], "de", n_best=2)
+    sources = translated(again, f"train.{target}", targets, makers[source], source, n_best=2)
     if source == "de":
         new = [(one, known) for made, known in zip(german, english, strict=True) for one in made]
     else:
         new = [(known, made[0]) for known, made in zip(english, german, strict=True)]
     back = [(one, known) for made, known in zip(sources, targets, strict=True) for one in made]
-    made = {"new-again": new, "back-again": back}
-    learn(data, run, (source, target), "last", ("again", "again-end"), "tatoeba-again.toml", made)
+    pairs, same, told = common(data, run, (source, target))
+    files = [pairs, written(here / "new-again.tsv", new), written(here / "back-again.tsv", back), same]
+    train(here / "again", "tatoeba-again.toml", f"--init={here / 'last'}", *as_pairs(files), *told)
+    words = written(here / "words.tsv", alone(lexicon(Corpus(pairs).pairs())))
+    files = as_pairs([pairs, words, same]) + [f"--weight={weight}" for weight in (1, 5, 1)]
+    train(here / "again-end", "tatoeba-again-end.toml", f"--init={here / 'again'}", *files, *told)
 
 
-def learn(
-    data: Path, run: Path, languages: Pair, begin: str, runs: Pair, recipe: str, made: dict[str, list[Pair]]
-) -> None:
-    """By the recipe from the pairs and what was made, then the end on the pairs alone."""
-    here, same = run / "-".join(languages), run / "same.tsv"
-    turn = languages[0] == "de"
-    train_pairs, dev = (
+def common(data: Path, run: Path, languages: Pair) -> tuple[Path, Path, list[str]]:
+    """The pairs in this direction, what stays as it is, and what every run of the direction is told."""
+    here, turn = run / "-".join(languages), languages[0] == "de"
+    pairs, dev = (
         written(here / f"{part}.tsv", Corpus(data / f"{part}.en-de.tsv", turned=turn).pairs())
         for part in ("train", "dev")
     )
-    files = [train_pairs, *(written(here / f"{name}.tsv", pairs) for name, pairs in made.items())]
-    source, target = languages
-    told = f"--source-lang={source}", f"--target-lang={target}", f"--dev-pairs={dev}"
-    given = [f"--pairs={file}" for file in (*files, same)]
-    train(here / runs[0], recipe, f"--init={here / begin}", *given, *told)
-    given = [f"--pairs={file}" for file in (train_pairs, same)]
-    train(here / runs[1], "tatoeba-one-way-end.toml", f"--init={here / runs[0]}", *given, *told)
+    told = [f"--source-lang={languages[0]}", f"--target-lang={languages[1]}", f"--dev-pairs={dev}"]
+    return pairs, run / "same.tsv", told
+
+
+def as_pairs(files: list[Path]) -> list[str]:
+    """Files of pairs, as arguments."""
+    return [f"--pairs={file}" for file in files]
 
 
 def train(out: Path, recipe: str, *given: str) -> None:
@@ -282,7 +291,12 @@ def facts_of(model: Bundle, runs: dict[str, Path], languages: Pair) -> dict[str,
     c, (source, target), here = model.config.model, languages, runs["this one"].parent
     ends = {name: [e for e in read_log(run / "log.jsonl") if e["event"] == "end"][-1] for name, run in runs.items()}
     steps = [f"- {name}: {end['step']:,} updates in {end['minutes']:.0f} minutes" for name, end in ends.items()]
-    files = {"n_pairs": here / "train.tsv", "n_new": here / "new.tsv", "n_same": here.parent / "same.tsv"}
+    files = {
+        "n_pairs": here / "train.tsv",
+        "n_new": here / "new.tsv",
+        "n_words": here / "words.tsv",
+        "n_same": here.parent / "same.tsv",
+    }
     return {
         "source": NAMES[source],
         "target": NAMES[target],

@@ -283,6 +283,10 @@ def test_fine_tuning(finished, corpus, inside):
     before, after = Bundle.read(finished / "model"), Bundle.read(corpus / "runs/tuned/model")
     assert (after.config.data.batch_tokens, after.config.model) == (200, before.config.model)
     assert max(abs(after.weights[name] - array).max() for name, array in before.weights.items()) < 1e-6
+    (corpus / "drop.toml").write_text("[model]\ndropout = 0.35\n")
+    assert inside("train", "drop.toml", *FILES, "--init", "runs/a", "--out", "runs/dropped", *sets)[0] == 0
+    dropped = Bundle.read(corpus / "runs/dropped/model").config.model
+    assert dropped == before.config.model.model_copy(update={"dropout": 0.35})
     in_targets = open_prepared(finished / "data/train").said(before.config.model.vocab_size)
     assert before.said == after.said == in_targets
     for name, earlier, together in (
