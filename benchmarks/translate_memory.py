@@ -1,6 +1,6 @@
 """Does memory grow with the file that is translated? Peak of `headwise translate` by the model in the box.
 
-python benchmarks/translate_memory.py    about 8 minutes; prints `peak <lines> <MB>`; needs tatoeba in $HEADWISE_DATA
+python benchmarks/translate_memory.py    about 5 minutes; prints `peak <lines> <MB>`; needs tatoeba in $HEADWISE_DATA
 """
 
 import argparse
@@ -18,7 +18,7 @@ from protocol import alternate, report
 
 DATA = Path(os.environ.get("HEADWISE_DATA", Path(__file__).parents[2] / "shared" / "data")) / "tatoeba"
 # lines of a sentence each; and lines of a megabyte each
-FILES = {"10000": (10_000, 1), "200000": (200_000, 1), "1 of 1 MB": (1, 2**20), "4 of 1 MB": (4, 2**20)}
+FILES = {"10000": (10_000, 1), "100000": (100_000, 1), "1 of 1 MB": (1, 2**20), "3 of 1 MB": (3, 2**20)}
 
 
 def write(file: Path, n_lines: int, at_least: int) -> None:
