@@ -49,9 +49,9 @@ class Translation:
         if self.pieces:
             found |= {"pieces": [list(piece) for piece in self.pieces], "alignment": [list(p) for p in self.alignment]}
         if self.alternatives:
-            found["alternatives"] = [
-                {"text": a.text, "score": a.score, "log_prob": a.log_prob} for a in self.alternatives
-            ]
+            told = ("text", "score", "log_prob", "pieces", "alignment")
+            alternatives = [other.to_dict() for other in self.alternatives]
+            found["alternatives"] = [{name: a[name] for name in told if name in a} for a in alternatives]
         return found
 
 

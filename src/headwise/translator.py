@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import overload
 
 from headwise.alignment import align
@@ -75,7 +76,7 @@ class Translator:
         One without a word in it, or in a writing system of which the model has learned no letter, comes back as it is.
 
         n_best       how many alternatives are wanted, the best one included; at most the width of the beam
-        details      also give pieces with their log probabilities, and which word comes from which
+        details      also give pieces with their log probabilities, and which word comes from which, of alternatives too
         to           the target language, by code or English name; else the one that the model was made for
         source_lang  the source language, by which a long text is split into sentences
         prefix       what each translation begins with
@@ -180,14 +181,14 @@ class Translator:
             return [best for [best] in decoded(looping, careful)]
 
         found = decoded(range(len(texts)), self.search)
-        chosen = guarded(found, others, again)
-        best = [candidates[0].translation for candidates in chosen]
+        chosen = [candidates[:n_best] for candidates in guarded(found, others, again)]
+        ids = [one.ids for candidates in chosen for one in candidates]
+        each = [one.translation for candidates in chosen for one in candidates]
         if details:
-            best = self._detailed(best, sources, [candidates[0].ids for candidates in chosen])
-        if n_best == 1:
-            return best
-        more = [tuple(one.translation for one in candidates[1:n_best]) for candidates in chosen]
-        return [replace(one, alternatives=its) for one, its in zip(best, more, strict=True)]
+            origins = [source for source, found in zip(sources, chosen, strict=True) for _ in found]
+            each = self._detailed(each, origins, ids)
+        told_of = iter(each)
+        return [replace(next(told_of), alternatives=tuple(islice(told_of, len(found) - 1))) for found in chosen]
 
     def _with_addresses(
         self, one: Translation, to: str | None, n_best: int, details: bool, scores: bool
@@ -218,13 +219,13 @@ class Translator:
         )
 
     def _detailed(
-        self, best: list[Translation], sources: list[list[int]], ids: list[tuple[int, ...]]
+        self, found: list[Translation], sources: list[list[int]], ids: list[tuple[int, ...]]
     ) -> list[Translation]:
         """With pieces and alignments."""
         scores = self.engine.score(sources, [[*one, EOS_ID] for one in ids])
         weights = self.engine.attention(sources, ids)
         detailed = []
-        for one, source, target, log_probs, attention in zip(best, sources, ids, scores, weights, strict=True):
+        for one, source, target, log_probs, attention in zip(found, sources, ids, scores, weights, strict=True):
             texts = [self.tokenizer.decode([i]) for i in target] + [""]
             pieces = tuple(Piece(*piece) for piece in zip(texts, log_probs, strict=True))
             words = self.tokenizer.words(source, "source"), self.tokenizer.words(target, "target")

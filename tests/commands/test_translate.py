@@ -104,10 +104,14 @@ def test_n_best_alignments_and_json(babbler):
     aligned = piped(babbler, lines, "--alignments")
     assert len(aligned) == 4
     assert all(" ||| " in line for line in aligned[:-1])
+    both = piped(babbler, lines, "--n-best", "2", "--alignments")
+    assert [line.rsplit(" ||| ", 1)[0] for line in both[:-1]] == best[:-1]
+    assert [both[i].split(" ||| ")[3] for i in (0, 3)] == [aligned[i].split(" ||| ")[1] for i in (0, 2)]
     objects = [json.loads(line) for line in piped(babbler, lines, "--json")[:-1]]
     assert [one["id"] for one in objects] == [0, 1, 2]
     assert objects[0]["source"] == "the quick brown fox"
     assert {"text", "score", "log_prob", "parts", "complete", "loop", "pieces", "alignment"} <= objects[0].keys()
+    assert [*objects[0]["alternatives"][0]] == ["text", "score", "log_prob", "pieces", "alignment"]
 
 
 @pytest.mark.parametrize("more", [[], ["--n-best", "3"]])

@@ -101,7 +101,8 @@ def lines_of(one: "Translation", number: int, n_best: int, alignments: bool, as_
         yield json.dumps({"id": number} | one.to_dict(), ensure_ascii=False)
     elif n_best:
         for candidate in (one, *one.alternatives):
-            yield f"{number} ||| {_flat(candidate.text)} ||| {candidate.score:.6f}"
+            words = f" ||| {candidate.pharaoh}" if alignments else ""
+            yield f"{number} ||| {_flat(candidate.text)} ||| {candidate.score:.6f}{words}"
     else:
         yield f"{_flat(one.text)} ||| {one.pharaoh}" if alignments else _flat(one.text)
 
