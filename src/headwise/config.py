@@ -180,10 +180,10 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class CopiesConfig(Settings):
-    """Which share of the training pairs stands there once more, both sides changed alike."""
+    """Which share of the training pairs stands there once more, changed."""
 
     upper: Share = Field(default=0.0, description="in upper case")
-    lower: Share = Field(default=0.0, description="in lower case")
+    lower: Share = Field(default=0.0, description="with the source in lower case and the target as it is")
     no_stop: Share = Field(default=0.0, description="without the mark that ends the sentence")
     with_unknown: Share = Field(default=0.0, description="with a number, an address or an emoji that stays as it is")
     numbers: Share = Field(default=0.0, description="with other numbers, where both sides have the same in figures")

@@ -1,4 +1,4 @@
-"""Copies of a pair: all capitals, no capitals, no stop at the end, with something unknown, with other numbers."""
+"""Copies of a pair: all capitals, a source without capitals, no stop at the end, something unknown, other numbers."""
 
 import hashlib
 import re
@@ -51,7 +51,7 @@ def _other_numbers(pair: Pair, draw: Random) -> Pair:
 
 CHANGES: dict[str, Callable[[Pair, Random], Pair]] = {
     "upper": lambda pair, draw: (pair[0].upper(), pair[1].upper()),
-    "lower": lambda pair, draw: (pair[0].lower(), pair[1].lower()),
+    "lower": lambda pair, draw: (pair[0].lower(), pair[1]),
     "no_stop": lambda pair, draw: (_without_stop(pair[0]), _without_stop(pair[1])),
     "with_unknown": _with_something,
     "numbers": _other_numbers,

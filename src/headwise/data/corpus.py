@@ -76,8 +76,10 @@ class Corpus:
             if self.part and not begin <= pair_hash(src, tgt) < end:
                 continue
             pair = self.decode(src, number, self.src), self.decode(tgt, number, self.tgt or self.src)
-            for one, other in (pair, *copies_of(pair, self.copies)):
-                yield (other, one) if self.turned else (one, other)
+            if self.turned:
+                pair = pair[::-1]
+            yield pair
+            yield from copies_of(pair, self.copies)
 
     @staticmethod
     def decode(line: bytes, number: int, file: Path) -> str:

@@ -1,4 +1,4 @@
-"""Copies of pairs: which ones, always the same, and both sides alike."""
+"""Copies of pairs: which ones, and always the same."""
 
 import re
 
@@ -15,11 +15,11 @@ PAIRS = [(f"Is this {i}?", f"Ist das {i}?") for i in range(2000)]
     ("shares", "copy"),
     [
         ({"upper": 1.0}, ("IS THIS 7?", "IST DAS 7?")),
-        ({"lower": 1.0}, ("is this 7?", "ist das 7?")),
+        ({"lower": 1.0}, ("is this 7?", "Ist das 7?")),
         ({"no_stop": 1.0}, ("Is this 7", "Ist das 7")),
     ],
 )
-def test_both_sides_are_changed_alike(shares, copy):
+def test_how_a_pair_is_changed(shares, copy):
     assert list(copies_of(PAIRS[7], CopiesConfig(**shares))) == [copy]
 
 
@@ -50,8 +50,8 @@ def test_as_many_as_asked_for_and_always_the_same():
 
 def test_a_corpus_gives_its_copies_after_each_pair_and_turned_round_too(tmp_path):
     (tmp_path / "train.tsv").write_text("Hi.\tHallo!\n")
-    corpus = Corpus(tmp_path / "train.tsv", copies=CopiesConfig(upper=1.0, no_stop=1.0), turned=True)
-    assert list(corpus.pairs()) == [("Hallo!", "Hi."), ("HALLO!", "HI."), ("Hallo", "Hi")]
+    corpus = Corpus(tmp_path / "train.tsv", copies=CopiesConfig(upper=1.0, lower=1.0, no_stop=1.0), turned=True)
+    assert list(corpus.pairs()) == [("Hallo!", "Hi."), ("HALLO!", "HI."), ("hallo!", "Hi."), ("Hallo", "Hi")]
 
 
 def test_directions():
