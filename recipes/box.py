@@ -5,7 +5,9 @@ python recipes/box.py DATA --run runs/box
 First one model learns both directions (tatoeba-en-de.toml, then tatoeba-en-de-end.toml). From it a model of each
 direction is trained on (tatoeba-one-way.toml, then tatoeba-one-way-end.toml), English to German first. Each learns also
 from translations, of its targets back into its source and of English that has no German here: that to German from those
-by the model of both directions, that to English from those by the one to German.
+by the model of both directions, that to English from those by the one to German. Then both go on once more with
+translations by both, two of each sentence (tatoeba-again.toml), and end on the pairs and on words by themselves, which
+are found in the pairs (tatoeba-again-end.toml).
 
 DATA holds train.en-de.tsv, dev.en-de.tsv and test.en-de.tsv, and train.en-fr.tsv and train.en-es.tsv, of which the
 English is taken, and sentences that stay as they are. Some hours; interrupted and started again, it goes on. The test
@@ -20,13 +22,15 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import numpy as np
+from phrases import alone, phrases
 from protocol import machine
 
 from headwise.atomic import write_text
@@ -44,6 +48,7 @@ from headwise.train.log import read_log
 
 Pair = tuple[str, str]
 RECIPES = Path(__file__).parent
+DEEPER = 2  # more encoder layers in the end
 CARD = """# {source} to {target}
 
 A model that comes with headwise: a Transformer of {layers} layers, d_model {d_model}, {vocabulary:,} pieces,
@@ -56,8 +61,9 @@ Trained on sentences of [Tatoeba](https://tatoeba.org) alone, by way of the expo
 [CC BY 2.0 FR](https://creativecommons.org/licenses/by/2.0/fr/). Whoever passes this model on names Tatoeba and its
 contributors, as here. {n_pairs:,} pairs of English and German; some stand there once more in upper case, in lower case,
 without their last mark, with other numbers, or with a number, an address or an emoji. {n_same:,} French and Spanish
-sentences that stay as they are. And translations by {maker}: {n_new:,} more
-English sentences with their German, and what stands on the {target} side of the pairs with {source} once more.
+sentences that stay as they are. {n_words:,} words by themselves, as they go together in the pairs. And translations by
+these models as they were earlier in training: {n_new:,} more English sentences with their German, and what stands on
+the {target} side of the pairs with {source} of their own.
 
 ## Training
 
@@ -83,9 +89,11 @@ YOU = {
     "de": "It says *du* where *Sie* was meant, and the other way round.",
     "en": "What *sie* or *ihr* stands for it can only guess.",
 }
-MAKER = {
-    "de": "the model of both directions from which this one was trained on",
-    "en": "`en-de`, the one of the other direction",
+OWN = {
+    "this one": "first",
+    "this one, the end": "last",
+    "this one, once more": "again",
+    "this one, once more, the end": "again-end",
 }
 EXAMPLE = {"de": ("", "Where is the station?"), "en": (" --to en", "Wo ist der Bahnhof?")}
 
@@ -100,14 +108,15 @@ def main(data: Path, run: Path, out: Path, result: Path) -> None:
     train(first, "tatoeba-en-de.toml", pairs, dev)
     same = written(run / "same.tsv", ((one, one) for one in others(data)))
     train(last, "tatoeba-en-de-end.toml", f"--init={first}", pairs, f"--pairs={same}", dev)
-    for source, target in BOX:
-        one_way(data, run, source, target)
+    for step in (one_way, once_more):
+        for source, target in BOX:
+            step(data, run, source, target)
     test = list(Corpus(data / "test.en-de.tsv").pairs())
     both = {"both directions": first, "both directions, the end": last}
     content: dict[str, Any] = {told: history(folder) for told, folder in both.items()}
     for pair in BOX:
         name = "-".join(pair)
-        own = {"this one": run / name / "first", "this one, the end": run / name / "last"}
+        own = {told: run / name / folder for told, folder in OWN.items()}
         turned = [one[::-1] for one in test] if pair[0] == "de" else test
         content[name] = put(out / name, both | own, turned, pair)
         content[name] |= {told: history(folder) for told, folder in own.items()}
@@ -133,23 +142,58 @@ def put(folder: Path, runs: dict[str, Path], test: list[Pair], languages: Pair) 
 
 def one_way(data: Path, run: Path, source: str, target: str) -> None:
     """From the model of both ways to that of one, which learns also from translations by a model that is there."""
-    here, both, same = run / f"{source}-{target}", run / "last", run / "same.tsv"
+    here, both = run / f"{source}-{target}", run / "last"
     maker = both if target == "de" else run / "en-de" / "last"
-    turn = source == "de"
-    pairs, dev = (list(Corpus(data / f"{part}.en-de.tsv", turned=turn).pairs()) for part in ("train", "dev"))
-    english = new_english(data)
-    german = translated(here, "new", english, maker, "de")
-    new = zip(*((german, english) if turn else (english, german)), strict=True)
-    targets = list(dict.fromkeys(pair[1] for pair in pairs))
-    back = zip(translated(here, f"train.{target}", targets, maker, source), targets, strict=True)
-    files = [written(here / f"{name}.tsv", of) for name, of in (("train", pairs), ("new", new), ("back", back))]
-    held_out = written(here / "dev.tsv", dev)
-    write_start(both, here / "start", [pair[1] for pair in pairs])
-    languages = f"--source-lang={source}", f"--target-lang={target}", f"--dev-pairs={held_out}"
-    given = [f"--pairs={file}" for file in (*files, same)]
-    train(here / "first", "tatoeba-one-way.toml", f"--init={here / 'start'}", *given, *languages)
-    given = [f"--pairs={file}" for file in (files[0], same)]
-    train(here / "last", "tatoeba-one-way-end.toml", f"--init={here / 'first'}", *given, *languages)
+    english, targets = new_english(data), sentences(data, target)
+    german = [made[0] for made in translated(here, "new", english, maker, "de")]
+    sources = [made[0] for made in translated(here, f"train.{target}", targets, maker, source)]
+    new = [pair[::-1] if source == "de" else pair for pair in zip(english, german, strict=True)]
+    made = {"new": new, "back": [*zip(sources, targets, strict=True)]}
+    write_start(both, here / "start", sentences(data, target))
+    pairs, same, told = common(data, run, (source, target))
+    own = {pairs: 1, same: 1}
+    files = own | {written(here / f"{name}.tsv", rows): 1 for name, rows in made.items()}
+    train(here / "first", "tatoeba-one-way.toml", f"--init={here / 'start'}", *as_pairs(files), *told)
+    train(here / "last", "tatoeba-one-way-end.toml", f"--init={here / 'first'}", *as_pairs(own), *told)
+
+
+def once_more(data: Path, run: Path, source: str, target: str) -> None:
+    """On from the model of one way, with translations by those of both, two of each sentence to translate from."""
+    here, again = run / f"{source}-{target}", run / "again"
+    makers = {"en": run / "de-en" / "last", "de": run / "en-de" / "last"}
+    english, targets = new_english(data), sentences(data, target)
+    german = translated(again, "new", english, makers["de"], "de", n_best=2)
+    sources = translated(again, f"train.{target}", targets, makers[source], source, n_best=2)
+    if source == "de":
+        new = [(one, known) for made, known in zip(german, english, strict=True) for one in made]
+    else:
+        new = [(known, made[0]) for known, made in zip(english, german, strict=True)]
+    back = [(one, known) for made, known in zip(sources, targets, strict=True) for one in made]
+    write_deeper(here / "last", here / "deeper")
+    pairs, same, told = common(data, run, (source, target))
+    found = phrases(Corpus(pairs).pairs()) if not (here / "phrases.tsv").exists() else []
+    words = written(here / "words.tsv", alone(pair for pair in found if " " not in pair[0]))
+    short = written(here / "phrases.tsv", alone(pair for pair in found if " " in pair[0]))
+    own, made = {pairs: 1, same: 1, words: 8, short: 2}, {"new-again": new, "back-again": back}  # times an epoch
+    files = own | {written(here / f"{name}.tsv", rows): 1 for name, rows in made.items()}
+    train(here / "again", "tatoeba-again.toml", f"--init={here / 'deeper'}", *as_pairs(files), *told)
+    train(here / "again-end", "tatoeba-again-end.toml", f"--init={here / 'again'}", *as_pairs(own), *told)
+
+
+def common(data: Path, run: Path, languages: Pair) -> tuple[Path, Path, list[str]]:
+    """The pairs in this direction, what stays as it is, and what every run of the direction is told."""
+    here, turn = run / "-".join(languages), languages[0] == "de"
+    pairs, dev = (
+        written(here / f"{part}.tsv", Corpus(data / f"{part}.en-de.tsv", turned=turn).pairs())
+        for part in ("train", "dev")
+    )
+    told = [f"--source-lang={languages[0]}", f"--target-lang={languages[1]}", f"--dev-pairs={dev}"]
+    return pairs, run / "same.tsv", told
+
+
+def as_pairs(files: Mapping[Path, int]) -> list[str]:
+    """Files of pairs, and how often an epoch has each, as arguments."""
+    return [f"--pairs={file}" for file in files] + [f"--weight={times}" for times in files.values()]
 
 
 def train(out: Path, recipe: str, *given: str) -> None:
@@ -186,17 +230,27 @@ def plain(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.lower()))
 
 
-def translated(here: Path, name: str, texts: list[str], model: Path, to: str) -> list[str]:
-    """By the model, as a user has it; the file that is made is kept."""
+def sentences(data: Path, language: str) -> list[str]:
+    """Each sentence that the pairs have in a language, once."""
+    return list(dict.fromkeys(pair[language == "de"] for pair in Corpus(data / "train.en-de.tsv").pairs()))
+
+
+def translated(here: Path, name: str, texts: list[str], model: Path, to: str, n_best: int = 1) -> list[list[str]]:
+    """The best of each by the model, as a user has it; the file that is made is kept."""
     given, made = here / f"{name}.txt", here / f"{name}.{to}.txt"
     if not given.exists():
         here.mkdir(parents=True, exist_ok=True)
         write_text(given, "".join(f"{text}\n" for text in texts))
-    if not made.exists() or made.read_bytes().count(b"\n") < len(texts):
-        command = ["translate", "--model", str(model), "--to", to, "--input", str(given), "--output", str(made)]
-        command += ["--resume"] if made.exists() else []
-        subprocess.run([sys.executable, "-m", "headwise", *command], check=True)
-    return made.read_text(encoding="utf-8").split("\n")[:-1]
+    interrupted = made.with_name(f".{made.name}.unfinished").exists()
+    if interrupted or not made.exists():
+        command = ["--model", str(model), "--to", to, "--n-best", str(n_best)]
+        command += ["--input", str(given), "--output", str(made), *(["--resume"] if interrupted else [])]
+        subprocess.run([sys.executable, "-m", "headwise", "translate", *command], check=True)
+    found: list[list[str]] = [[] for _ in texts]
+    for line in made.read_text(encoding="utf-8").split("\n")[:-1]:
+        number, text, _ = line.split(" ||| ")
+        found[int(number)].append(text)
+    return found
 
 
 def write_start(both: Path, folder: Path, targets: list[str]) -> None:
@@ -217,6 +271,23 @@ def write_start(both: Path, folder: Path, targets: list[str]) -> None:
     config["model"] |= {"vocab_size": tokenizer.vocab_size, "src_vocab_size": tokenizer.src_vocab_size}
     said = sorted({*range(n), *(i for ids in tokenizer.encode_target(targets) for i in ids)})
     Bundle(check(RunConfig, config), weights, tokenizer.to_text(), said=tuple(said)).write(folder)
+
+
+def write_deeper(last: Path, folder: Path) -> None:
+    """The model with its last encoder layers once more, so that they add nothing at first: what they give out is 0."""
+    if folder.is_dir():
+        return
+    model = Bundle.read(find_model(last))
+    n, more = model.config.model.n_encoder_layers, {}
+    for name, array in model.weights.items():
+        layer = re.match(r"encoder\.layers\.(\d+)\.", name)
+        if layer and int(layer[1]) >= n - DEEPER:
+            silent = "w_o." in name or "w_2." in name
+            new = name.replace(f".{layer[1]}.", f".{int(layer[1]) + DEEPER}.", 1)
+            more[new] = np.zeros_like(array) if silent else array
+    config = without_folders(model.config).model_dump()
+    config["model"]["n_encoder_layers"] = n + DEEPER
+    replace(model, config=check(RunConfig, config), weights={**model.weights, **more}, stored="float32").write(folder)
 
 
 def scored(folder: Path, test: list[Pair]) -> dict[str, Any]:
@@ -242,13 +313,17 @@ def facts_of(model: Bundle, runs: dict[str, Path], languages: Pair) -> dict[str,
     c, (source, target), here = model.config.model, languages, runs["this one"].parent
     ends = {name: [e for e in read_log(run / "log.jsonl") if e["event"] == "end"][-1] for name, run in runs.items()}
     steps = [f"- {name}: {end['step']:,} updates in {end['minutes']:.0f} minutes" for name, end in ends.items()]
-    files = {"n_pairs": here / "train.tsv", "n_new": here / "new.tsv", "n_same": here.parent / "same.tsv"}
+    files = {
+        "n_pairs": here / "train.tsv",
+        "n_new": here / "new.tsv",
+        "n_words": here / "words.tsv",
+        "n_same": here.parent / "same.tsv",
+    }
     return {
         "source": NAMES[source],
         "target": NAMES[target],
         "to": EXAMPLE[target][0],
         "example": EXAMPLE[target][1],
-        "maker": MAKER[target],
         "you": YOU[target],
         "layers": f"{c.n_encoder_layers} + {c.n_decoder_layers}",
         "d_model": c.d_model,

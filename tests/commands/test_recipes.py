@@ -11,6 +11,7 @@ import pytest
 
 from headwise import load
 from headwise.cli.main import main
+from headwise.home import box_model
 
 pytest.importorskip("torch")
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -73,6 +74,24 @@ def data(tmp_path):
     for name, rows in files.items():
         (folder / f"{name}.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows), encoding="utf-8")
     return folder
+
+
+def test_words_and_phrases_that_stand_for_each_other(box, data):
+    found = box.phrases((one.capitalize(), other) for one, other in box.Corpus(data / "train.en-de.tsv").pairs())
+    told = {("dog", "Hund"), ("sees", "sieht"), ("the house", "das Haus"), ("two apples", "zwei Äpfel")}
+    assert told <= {*found}
+    assert not [pair for pair in found if "." in pair[0] + pair[1] or len(pair[0].split()) > 3]
+    capitals = {("Dog", "Hund"), ("Sees", "Sieht"), ("The house", "Das Haus")}
+    assert told | capitals <= {*box.alone(found)}
+
+
+def test_a_deeper_model_begins_as_what_it_was(box, tmp_path):
+    box.write_deeper(box_model("en", "de"), tmp_path / "deeper")
+    texts = ["Where is the station?", "I don't know where my keys are."]
+    one, other = (load(folder, compute_type="float32") for folder in (box_model("en", "de"), tmp_path / "deeper"))
+    for a, b in zip(one.translate(texts), other.translate(texts), strict=True):
+        assert a.text == b.text
+        assert a.score == pytest.approx(b.score, abs=1e-4)
 
 
 def test_from_pairs_to_two_models(box, data, tmp_path):
