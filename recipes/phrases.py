@@ -16,15 +16,21 @@ TOKEN = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*|\d+|[^\w\s]")
 LONGEST = 3  # words of a phrase
 ROUNDS = 6
 DIAGONAL = 4.0  # how much it leans
+BY_ITSELF = 10  # how much it counts where marks stand around it on both sides, as around "No" in "No, thanks."
 
 
 def phrases(pairs: Iterable[Pair]) -> list[Pair]:
-    """Each word and phrase of the first side with what mostly stands for it on the other, where that is clear."""
+    """Each word and phrase of the first side with what mostly stands for it on the other, where that is clear.
+
+    What is a whole text of the pairs is left out: what it means alone stands there ("No." is "Nein.", not "keine").
+    """
     texts = [tuple(TOKEN.findall(side) for side in pair) for pair in pairs]
+    whole = {" ".join(word for word in first if word[0].isalpha()).lower() for first, _ in texts}
     sides = [as_inside([text[n] for text in texts]) for n in (0, 1)]
     together: Counter[Pair] = Counter()
     for first, second, links in zip(*sides, aligned(*sides), strict=True):
-        together.update(set(kept_together(first, second, links)))
+        for kept, by_itself in set(kept_together(first, second, links)):
+            together[kept] += BY_ITSELF if by_itself else 1
     totals: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     best: dict[str, tuple[int, str]] = {}
     for (one, other), n in together.items():
@@ -34,7 +40,7 @@ def phrases(pairs: Iterable[Pair]) -> list[Pair]:
     return [
         (one, other)
         for one, (n, other) in best.items()
-        if clear(" " not in one, n, n / totals[0][one], n / totals[1][other])
+        if one.lower() not in whole and clear(" " not in one, n, n / totals[0][one], n / totals[1][other])
     ]
 
 
@@ -137,8 +143,8 @@ def united(forth: NDArray[np.float64], back: NDArray[np.float64]) -> NDArray[np.
     return links
 
 
-def kept_together(first: list[str], second: list[str], links: NDArray[np.bool_]) -> Iterator[Pair]:
-    """What no link leaves, of words alone, with a link at each end."""
+def kept_together(first: list[str], second: list[str], links: NDArray[np.bool_]) -> Iterator[tuple[Pair, bool]]:
+    """What no link leaves, of words alone, with a link at each end; and whether it stands by itself on both sides."""
     to, fro = [np.flatnonzero(row).tolist() for row in links], [np.flatnonzero(row).tolist() for row in links.T]
     for begin in range(len(first)):
         low, high = len(second), -1
@@ -156,4 +162,9 @@ def kept_together(first: list[str], second: list[str], links: NDArray[np.bool_])
             if all(word[0].isalpha() for word in inside) and all(
                 begin <= i <= end for j in range(low, high + 1) for i in fro[j]
             ):
-                yield " ".join(first[begin : end + 1]), " ".join(inside)
+                by_itself = is_by_itself(first, begin, end) and is_by_itself(second, low, high)
+                yield (" ".join(first[begin : end + 1]), " ".join(inside)), by_itself
+
+
+def is_by_itself(words: list[str], begin: int, end: int) -> bool:
+    return not any(words[i][0].isalnum() for i in (begin - 1, end + 1) if 0 <= i < len(words))
