@@ -2,8 +2,10 @@
 
 import math
 import mmap
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from headwise.model.transformer import Transformer
 BLOCK_BYTES = 32 * 2**20
 PANEL = 64  # columns
 FEW_ROWS = 16  # no more are multiplied sooner panel by panel (docs/design.md)
+PAYS = 1.5  # how much sooner, as measured: so much that every process of a machine finds the same
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
 Norm = tuple[list[int], Tensor, Tensor, float]  # what F.layer_norm takes after x
@@ -65,24 +68,24 @@ def packs(model: Transformer) -> bool:
 class Packed:
     """Start and step with the weights that the model has when this is made.
 
-    `alone`: nothing is computed beside it, so that all cores may take part in a product; numpy is better at that, with
-    `panels` where the processor has AVX-512: products that small its BLAS makes without copying the matrix first.
+    `alone`: nothing is computed beside it, so that all cores may take part in a product; numpy is better at that, for
+    some numbers of rows panel by panel: products that small its BLAS makes without copying the matrix first. `panels`
+    says which, else it is measured.
 
     With `said`, pieces in ascending order, a step knows of no others: an id is then a place in that list, V its length.
     """
 
     @torch.no_grad()
-    def __init__(self, model: Transformer, said: Tensor | None = None, panels: bool | None = None) -> None:
+    def __init__(self, model: Transformer, said: Tensor | None = None, panels: range | None = None) -> None:
         config = model.config
-        if panels is None:
-            panels = torch.backends.cpu.get_cpu_capability() == "AVX512"
-        self.times_alone = _by_panels if panels else _by_numpy
+        panels = few_rows() if panels is None else panels
+        self.times_alone: Times = partial(_by_panels, few=panels) if panels else _by_numpy
         self.model, self.pre_norm = model, config.norm == "pre"
         self.heads, self.widths = config.n_heads, (config.d_k, config.d_v)
         self.activation = model.decoder.layers[0].feed_forward.activation
         scale, cross = 1 / math.sqrt(config.d_k), [layer.cross_attention for layer in model.decoder.layers]
         table = model.embedding.weight if model.output.weight is None else model.output.weight
-        block = Block(panels)
+        block = Block(bool(panels))
         self.layers = [_layer(layer, scale, block) for layer in model.decoder.layers]
         rows: Tensor | slice = slice(None) if said is None else said
         self.said, bias = said, model.output.bias
@@ -271,9 +274,9 @@ def _by_numpy(x: Tensor, matrix: Matrix) -> Tensor:
     return torch.from_numpy(y)
 
 
-def _by_panels(x: Tensor, matrix: Matrix) -> Tensor:
+def _by_panels(x: Tensor, matrix: Matrix, few: range) -> Tensor:
     R, d_out = len(x), matrix.weight.size(1)
-    if R > FEW_ROWS or matrix.panels is None:
+    if R not in few or matrix.panels is None:
         return _by_numpy(x, matrix)
     rows = x.numpy() if R > 1 else x.numpy().repeat(2, axis=0)  # two rows are sooner multiplied than one
     y = np.matmul(rows, matrix.panels)[:, :R].transpose(1, 0, 2).reshape(R, -1)
@@ -281,3 +284,27 @@ def _by_panels(x: Tensor, matrix: Matrix) -> Tensor:
     if matrix.added is not None:
         y += matrix.added
     return torch.from_numpy(y)
+
+
+@cache
+def few_rows() -> range:
+    """How many rows numpy multiplies sooner panel by panel on this machine: none, from two on, or from one on.
+
+    It depends on the kernels that its BLAS has taken: those of AVX-512 gain, others lose.
+    """
+    matrices = [np.ones((1024, 256), dtype=np.float32) for _ in range(6)]  # more than the caches near a core hold
+    block = Block(panels=True)
+    laid_out = [block.matrix(torch.from_numpy(matrix.T), None) for matrix in matrices]
+
+    def seconds(times: Times, n_rows: int) -> float:
+        x, took = torch.ones(n_rows, 1024), []
+        for _ in range(5):
+            began = time.perf_counter()
+            for matrix in laid_out:
+                times(x, matrix)
+            took.append(time.perf_counter() - began)
+        return min(took)
+
+    by_panels = partial(_by_panels, few=range(1, FEW_ROWS + 1))
+    one, several = (seconds(_by_numpy, n) > PAYS * seconds(by_panels, n) for n in (1, 4))
+    return range(1 if one else 2, FEW_ROWS + 1) if several else range(0)

@@ -1,12 +1,16 @@
 """Packed or not, start and step are the model's own."""
 
+import time
+
 import numpy as np
 import pytest
 import torch
 
-from headwise.model.packed import BLOCK_BYTES, Block, Packed, _by_panels, packs
+from headwise.model import packed
+from headwise.model.packed import BLOCK_BYTES, FEW_ROWS, Block, Packed, _by_numpy, _by_panels, few_rows, packs
 
 NOISE = 2e-5
+NONE, SEVERAL, ALL = range(0), range(2, FEW_ROWS + 1), range(1, FEW_ROWS + 1)
 VARIANTS = [
     {},
     {"norm": "pre", "activation": "gelu"},
@@ -16,7 +20,7 @@ VARIANTS = [
 ]
 
 
-@pytest.mark.parametrize(("alone", "panels"), [(False, True), (True, False), (True, True)])
+@pytest.mark.parametrize(("alone", "panels"), [(False, ALL), (True, NONE), (True, SEVERAL), (True, ALL)])
 @pytest.mark.parametrize("variant", VARIANTS)
 @torch.inference_mode()
 def test_it_says_what_the_model_says(variant, alone, panels, make_model, batch):
@@ -39,7 +43,7 @@ def test_it_says_what_the_model_says(variant, alone, panels, make_model, batch):
         ours, expected, n_rows = ours.reorder(rows), expected.reorder(rows), rows.numel()
 
 
-@pytest.mark.parametrize("panels", [False, True])
+@pytest.mark.parametrize("panels", [NONE, SEVERAL, ALL])
 @pytest.mark.parametrize("variant", VARIANTS)
 @torch.inference_mode()
 def test_it_starts_as_the_model_does(variant, panels, make_model, batch):
@@ -62,9 +66,23 @@ def test_a_product_is_the_same_in_panels(n_rows, d_out):
     torch.manual_seed(3)
     x, weight, bias = torch.randn(n_rows, 29), torch.randn(d_out, 29), torch.randn(d_out)
     for added in (bias, None):
-        found = _by_panels(x, Block(panels=True).matrix(weight, added))
+        found = _by_panels(x, Block(panels=True).matrix(weight, added), ALL)
         torch.testing.assert_close(found, torch.nn.functional.linear(x, weight, added))
         assert found.is_contiguous()
+
+
+def test_how_many_rows_go_panel_by_panel_is_measured(monkeypatch):
+    """Where panels cost as much as they gain nothing is laid out in them."""
+    assert few_rows() in (NONE, SEVERAL, ALL)
+    for slow, expected in ((_by_panels, NONE), (_by_numpy, ALL)):
+
+        def slower(*given, slow=slow, **named):
+            time.sleep(0.001)
+            return slow(*given, **named)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(packed, slow.__name__, slower)
+            assert packed.few_rows.__wrapped__() == expected
 
 
 def test_a_block_takes_what_is_larger_than_itself():
