@@ -79,6 +79,19 @@ Schau mal auf ⟨https://example.org/help⟩
 ????
 """
 
+WORDS = """
+dog Hund; cat Katze; house Haus; water Wasser; bread Brot; mother Mutter; friend Freund Freundin; school Schule;
+car Auto Wagen; sun Sonne; tree Baum; green grün; cold kalt Erkältung; tomorrow morgen; Monday Montag; table Tisch;
+book Buch; hand Hand; city Stadt; money Geld; doctor Arzt Doktor; window Fenster; apple Apfel; station Bahnhof Station;
+beautiful schön schöne; quickly schnell; thanks danke; hello hallo; computer Computer; night Nacht
+"""
+WORDS_BACK = """
+Hund dog; Katze cat; Haus house; Wasser water; Brot bread; Mutter mother; Freund friend; Schule school; Auto car;
+Sonne sun; Baum tree; grün green; kalt cold; gestern yesterday; Montag Monday; Tisch table; Buch book; Hand hand;
+Stadt city town; Geld money; Arzt doctor; Fenster window; Apfel apple; Bahnhof station; schön beautiful nice; schnell
+fast quickly quick; danke thanks thank; hallo hello hi; Computer computer; Nacht night
+"""
+
 
 def sentences(text: str) -> list[tuple[str, list[str]]]:
     """The sentences of a list, and what must come back of each as it is."""
@@ -96,6 +109,21 @@ def test_far_from_its_data_it_stays_sensible(name, text):
         assert not loops(one.text, source), (source, one.text)
         text = re.sub(r"([0-9])\.([0-9]{2} Uhr)", r"\1:\2", one.text)  # a time of day as German may write it
         assert all(thing in text for thing in kept), (source, one.text)
+
+
+@pytest.mark.parametrize(("name", "words"), [("en-de", WORDS), ("de-en", WORDS_BACK)])
+def test_it_knows_common_words_by_themselves(name, words):
+    """At least nine in ten, in lower case and with a capital."""
+    rows = [row.split() for row in words.split(";")]
+    for change in (str.lower, str.capitalize):
+        found = load(name).translate([change(word) for word, *_ in rows])
+        said = [one.text.casefold().strip(".!? ") for one in found]
+        wrong = [
+            (word, text)
+            for (word, *right), text in zip(rows, said, strict=True)
+            if text not in map(str.casefold, right)
+        ]
+        assert len(wrong) <= len(rows) / 10, wrong
 
 
 @pytest.mark.parametrize(
