@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
+TELL_LIBRARIES = ("OPENBLAS_", "OMP_", "MKL_", "CT2_")  # how variables begin that say how products are made
 Samples = dict[str, list[float]]  # case -> what was measured, in the unit that the case names, else seconds
 
 
@@ -61,6 +62,7 @@ def machine() -> dict[str, Any]:
             "cores": len(os.sched_getaffinity(0)),
             "processor": _processor(),
             "python": platform.python_version(),
+            "variables": {name: value for name, value in os.environ.items() if name.startswith(TELL_LIBRARIES)},
         },
         "versions": {name: _version(name) for name in ("headwise", "torch", "numpy", "typer", "pydantic")},
     }

@@ -83,9 +83,6 @@ def search(beam: int) -> dict[str, Any]:
 
 def headwise(engine: str) -> Any:
     def make(folder: Path, beam: int, batched: bool, kind: str = "auto") -> Any:
-        from headwise.machine import prefer_avx512
-
-        prefer_avx512("OPENBLAS_CORETYPE")  # as the command does, before numpy is loaded
         from headwise.loading import load
 
         translator = load(folder / "model", engine=engine, compute_type=kind, search=search(beam))

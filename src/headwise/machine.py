@@ -1,6 +1,5 @@
 """The processor that headwise runs on."""
 
-import os
 import platform
 from pathlib import Path
 
@@ -12,9 +11,6 @@ INSTRUCTIONS = {  # those that matter for speed, and the flags of Linux that tel
     "bf16": {"avx512_bf16", "bf16"},
 }
 
-AVX512 = {"avx512f", "avx512cd", "avx512vl", "avx512dq", "avx512bw"}
-AVX512_IS_CALLED = {"CT2_FORCE_CPU_ISA": "AVX512", "OPENBLAS_CORETYPE": "SkylakeX"}  # by CTranslate2, by numpy's BLAS
-
 
 def processor() -> str:
     """Its name."""
@@ -24,15 +20,6 @@ def processor() -> str:
 def instructions() -> list[str]:
     """Those of INSTRUCTIONS that it has; none where that cannot be found out."""
     return [name for name, signs in INSTRUCTIONS.items() if signs & flags()]
-
-
-def prefer_avx512(variable: str) -> None:
-    """Have the library that reads this variable use AVX-512, which by itself it does not on every processor with it.
-
-    That must be said before the library is loaded; what the user has said stays.
-    """
-    if flags() >= AVX512:
-        os.environ.setdefault(variable, AVX512_IS_CALLED[variable])
 
 
 def flags() -> set[str]:

@@ -18,7 +18,6 @@ from headwise.cli.models import add, list_models, remove, verify
 from headwise.cli.train import train, write_run_file
 from headwise.cli.translate import translate
 from headwise.errors import HeadwiseError, Interrupted
-from headwise.machine import prefer_avx512
 
 COMMANDS: dict[str, Callable[..., int | None]] = {
     "demo": demo,
@@ -105,7 +104,6 @@ def _explain(error: Exception) -> str:
 
 def run() -> None:
     """The console script."""
-    prefer_avx512("OPENBLAS_CORETYPE")  # before numpy is loaded
     code = main(sys.argv[1:])
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:  # torch's threads of several processes may abort while Python ends
         sys.stdout.flush()

@@ -1,5 +1,6 @@
 """The fast engine: CTranslate2, without torch."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -15,7 +16,7 @@ from headwise.engine.contract import Array, Ids
 from headwise.engine.convert import TABLE_ROWS
 from headwise.engine.layout import Layout
 from headwise.errors import InputError
-from headwise.machine import prefer_avx512
+from headwise.machine import flags
 from headwise.search.hypothesis import Hypothesis
 
 T = TypeVar("T")
@@ -23,6 +24,7 @@ ComputeType = Literal["float32", "int8", "bfloat16"]
 TYPES: list[ComputeType] = [
     kind for kind in get_args(ComputeType) if kind in ctranslate2.get_supported_compute_types("cpu")
 ]
+AVX512 = {"avx512f", "avx512cd", "avx512vl", "avx512dq", "avx512bw"}
 BATCH_TOKENS = 1024  # source pieces decoded at once by a worker
 NARROW, NARROW_TOKENS = 256, 2048  # by a model no wider than this
 INT8_TOKENS = 1536  # in int8, counted times the beam
@@ -71,7 +73,8 @@ class CTranslate2Engine:
         self.model = model
         self.compute_type, self.workers = compute_type, threads
         self.said, self.whole_folder = frozenset(said), whole
-        prefer_avx512("CT2_FORCE_CPU_ISA")
+        if flags() >= AVX512:  # which CTranslate2 uses only when told to, before its first model
+            os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")
 
         def loaded(workers: int, threads: int) -> ctranslate2.Translator:
             return ctranslate2.Translator(
