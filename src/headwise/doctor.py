@@ -24,6 +24,7 @@ from headwise.units import in_bytes
 
 LITTLE = 1_000_000_000  # bytes of memory or disk under which a note is made
 LIMITS = ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
+HOLD_BACK = ("OPENBLAS_CORETYPE", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")
 MEMINFO = Path("/proc/meminfo")
 ASK_TORCH = (
     "import json, torch; cuda = torch.cuda\n"
@@ -83,6 +84,11 @@ def _machine() -> Iterator[Finding]:
     yield Finding("machine", "processor", "pass", processor())
     if has and "avx2" in lacks and platform.machine() == "x86_64":
         yield Finding("machine", "instructions", "note", told, "an old or emulated processor: all will be slow")
+    elif held := [name for name in HOLD_BACK if name in os.environ]:
+        told = ", ".join([told, *(f"{name}={os.environ[name]}" for name in held)])
+        yield Finding(
+            "machine", "instructions", "note", told, f"libraries may not use them all; unset {' '.join(held)}"
+        )
     else:
         yield Finding("machine", "instructions", "pass", told)
     yield _gpu()

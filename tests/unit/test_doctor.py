@@ -23,7 +23,7 @@ def well(tmp_path, monkeypatch):
     monkeypatch.setattr(home, "files", lambda package: tmp_path / "package")
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.chdir(tmp_path)
-    for name in doctor.LIMITS:
+    for name in (*doctor.LIMITS, *doctor.HOLD_BACK):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -113,6 +113,15 @@ def test_variables_that_limit_threads(monkeypatch):
     level, told, remedy = about("threads")
     assert (level, told.split(", ")[-1]) == ("note", "OMP_NUM_THREADS=1")
     assert "unset OMP_NUM_THREADS" in remedy
+
+
+def test_variables_that_hold_instructions_back(monkeypatch, tmp_path):
+    monkeypatch.setattr(machine, "CPUINFO", tmp_path / "cpuinfo")
+    (tmp_path / "cpuinfo").write_text("flags : avx2 avx512f\n")
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    level, told, remedy = about("instructions")
+    assert (level, told.split(", ")[-1]) == ("note", "OPENBLAS_CORETYPE=Haswell")
+    assert "unset OPENBLAS_CORETYPE" in remedy
 
 
 def test_little_memory_and_little_disk(monkeypatch, tmp_path):
