@@ -49,6 +49,7 @@ from headwise.train.log import read_log
 Pair = tuple[str, str]
 RECIPES = Path(__file__).parent
 DEEPER = 2  # more encoder layers in the end
+COMMONEST = 2000  # words
 CARD = """# {source} to {target}
 
 A model that comes with headwise: a Transformer of {layers} layers, d_model {d_model}, {vocabulary:,} pieces,
@@ -172,12 +173,15 @@ def once_more(data: Path, run: Path, source: str, target: str) -> None:
     write_deeper(here / "last", here / "deeper")
     pairs, same, told = common(data, run, (source, target))
     found = phrases(Corpus(pairs).pairs()) if not (here / "phrases.tsv").exists() else []
-    words = written(here / "words.tsv", alone(pair for pair in found if " " not in pair[0]))
+    of_one = [pair for pair in found if " " not in pair[0]]
+    words = written(here / "words.tsv", alone(of_one))
+    commonest = written(here / "common.tsv", alone(of_one[:COMMONEST]))
     short = written(here / "phrases.tsv", alone(pair for pair in found if " " in pair[0]))
     own, made = {pairs: 1, same: 1, words: 8, short: 2}, {"new-again": new, "back-again": back}  # times an epoch
     files = own | {written(here / f"{name}.tsv", rows): 1 for name, rows in made.items()}
     train(here / "again", "tatoeba-again.toml", f"--init={here / 'deeper'}", *as_pairs(files), *told)
-    train(here / "again-end", "tatoeba-again-end.toml", f"--init={here / 'again'}", *as_pairs(own), *told)
+    end = as_pairs(own | {commonest: 16})
+    train(here / "again-end", "tatoeba-again-end.toml", f"--init={here / 'again'}", *end, *told)
 
 
 def common(data: Path, run: Path, languages: Pair) -> tuple[Path, Path, list[str]]:

@@ -22,7 +22,8 @@ BY_ITSELF = 10  # how much it counts where marks stand around it on both sides, 
 def phrases(pairs: Iterable[Pair]) -> list[Pair]:
     """Each word and phrase of the first side with what mostly stands for it on the other, where that is clear.
 
-    What is a whole text of the pairs is left out: what it means alone stands there ("No." is "Nein.", not "keine").
+    The commonest come first. What is a whole text of the pairs is left out: what it means alone stands there ("No." is
+    "Nein.", not "keine").
     """
     texts = [tuple(TOKEN.findall(side) for side in pair) for pair in pairs]
     whole = {" ".join(word for word in first if word[0].isalpha()).lower() for first, _ in texts}
@@ -39,7 +40,7 @@ def phrases(pairs: Iterable[Pair]) -> list[Pair]:
         best[one] = max(best.get(one, (0, "")), (n, other))
     return [
         (one, other)
-        for one, (n, other) in best.items()
+        for one, (n, other) in sorted(best.items(), key=lambda item: -item[1][0])
         if one.lower() not in whole and clear(" " not in one, n, n / totals[0][one], n / totals[1][other])
     ]
 
@@ -52,9 +53,9 @@ def clear(word: bool, n: int, forth: float, back: float) -> bool:
 
 
 def alone(found: Iterable[Pair]) -> Iterator[Pair]:
-    """As they are, and as somebody writes them who begins with a capital."""
+    """As they are, and as somebody writes them who begins with a capital, as a phrase does that has one anyway."""
     for one, other in found:
-        yield one, other
+        yield one, capital(other) if " " in one and one[0].isupper() else other
         if one[0].islower():
             yield capital(one), capital(other)
 

@@ -83,6 +83,7 @@ def test_words_and_phrases_that_stand_for_each_other(box, data):
     assert not [pair for pair in found if "." in pair[0] + pair[1] or len(pair[0].split()) > 3]
     capitals = {("Dog", "Hund"), ("Sees", "Sieht"), ("The house", "Das Haus")}
     assert told | capitals <= {*box.alone(found)}
+    assert [*box.alone([("I see", "ich sehe"), ("Hund", "dog")])] == [("I see", "Ich sehe"), ("Hund", "dog")]
 
 
 def test_a_deeper_model_begins_as_what_it_was(box, tmp_path):
