@@ -27,18 +27,19 @@ def guarded(
     """Candidates of each text, best first, with one that does not loop in front.
 
     That is the best alternative that does not, of all that `others` gives for those texts; where all of them do, what
-    `again` decodes, without repeats; and where that does too, what is left of it when it is cut.
+    `again` decodes, without repeats; and where that does too, what is left of it when it is cut. Nothing at all is no
+    alternative.
     """
     guarded, lost = list(found), []
     looping = [i for i, candidates in enumerate(found) if candidates[0].loops]
     for i, candidates in zip(looping, others(looping) if looping else [], strict=True):
-        fair = next((k for k, one in enumerate(candidates) if not one.loops), None)
+        fair = next((k for k, one in enumerate(candidates) if one.translation.text and not one.loops), None)
         if fair is None:
             lost.append(i)
         else:
             guarded[i] = [candidates[fair].mended("alternative"), *candidates[:fair], *candidates[fair + 1 :]]
     for i, one in zip(lost, again(lost) if lost else [], strict=True):
-        best = one.mended("again")
+        best = (one if one.translation.text else found[i][0]).mended("again")
         if best.loops:
             shorter = replace(best.translation, text=cut(best.translation.text), loop="cut")
             best = best._replace(translation=shorter)

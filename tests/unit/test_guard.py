@@ -42,3 +42,10 @@ def test_where_all_loop_it_is_decoded_again_and_else_cut():
     assert [one.translation.loop for one, *_ in found] == [None, "again", "cut"]
     assert [one.translation.text for one, *_ in found] == ["gut", "ein Salat", "salad"]
     assert found[1][1:] == [other]
+
+
+def test_nothing_at_all_is_no_alternative():
+    empty, loop = candidate(""), candidate(LOOP)
+    for again, way, text in ((candidate("ein Salat"), "again", "ein Salat"), (empty, "cut", "salad")):
+        [[best, *_]] = guarded([[loop]], lambda looping: [[loop, empty]], lambda looping, made=again: [made])
+        assert (best.translation.text, best.translation.loop) == (text, way)

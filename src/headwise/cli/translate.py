@@ -28,7 +28,7 @@ def translate(
         str | None, typer.Option("--from", metavar="LANG", help="Source language, a code or an English name.")
     ] = None,
     to: Annotated[
-        str | None, typer.Option(metavar="LANG", help="Target language, where the model knows several.")
+        str | None, typer.Option(metavar="LANG", help="Target language, where there are several; of the box, de or en.")
     ] = None,
     prefix: Annotated[str, typer.Option(metavar="TEXT", help="What each translation begins with.")] = "",
     engine: Annotated[str, typer.Option(help="auto, torch or ctranslate2.")] = "auto",

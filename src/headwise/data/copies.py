@@ -9,6 +9,7 @@ from headwise.config import CopiesConfig
 
 Pair = tuple[str, str]
 STOPS = ".!?"
+ORDINAL, ENDINGS = re.compile(r"([0-9]+)(?:st|nd|rd|th)\b"), {1: "st", 2: "nd", 3: "rd"}
 LETTERS, DIGITS = "abcdefghijklmnopqrstuvwxyz", "0123456789"
 EMOJI = [chr(code) for first, last in ((0x1F300, 0x1F5FF), (0x1F600, 0x1F64F), (0x1F680, 0x1F6C5), (0x1F900, 0x1F9FF))
          for code in range(first, last + 1)]  # fmt: skip
@@ -46,7 +47,13 @@ def _other_numbers(pair: Pair, draw: Random) -> Pair:
     most = {1: 24, 2: 59}  # as in times and dates, so that hours have two figures as often as one
     others = {n: f"{int(draw.random() * (most.get(len(n), 10 ** len(n) - 1) + 1)):0{len(n)}}" for n in found[0]}
     src, tgt = (re.sub("[0-9]+", lambda number: others[number[0]], side) for side in pair)
-    return src, tgt
+    return ORDINAL.sub(_ordinal, src), ORDINAL.sub(_ordinal, tgt)
+
+
+def _ordinal(found: re.Match[str]) -> str:
+    """As English ends it: 21st, 12th."""
+    n = int(found[1])
+    return found[1] + ("th" if 10 < n % 100 < 14 else ENDINGS.get(n % 10, "th"))
 
 
 CHANGES: dict[str, Callable[[Pair, Random], Pair]] = {

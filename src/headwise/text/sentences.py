@@ -11,6 +11,11 @@ BREAKS = (re.compile(r"(?<=[,;:\u2013\u2014\u3001\uff0c])\s*"), re.compile(r"(?<
 ADDRESS = re.compile(r"((?:https?://|www\.)\S*[\w/]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+)")
 MARKS = ("://", "www.", "@")  # without one of these there is none
 
+# Languages that write "20." for "20th", and how a sentence ends that may be cut there.
+DOTTED = frozenset({"bs", "cs", "da", "de", "et", "eu", "fi", "hr", "hu", "is", "lb", "lv", "nb", "nn", "no", "pl",
+                    "sk", "sl", "sr", "tr"})  # fmt: skip
+ORDINAL = re.compile(r"(?:^|[^\w.,:])\d{1,2}\.\s+$")
+
 
 class Part(NamedTuple):
     """What is translated, and the white space around it, which is not."""
@@ -25,8 +30,19 @@ def split(text: str, language: str, fits: Callable[[str], bool]) -> list[Part]:
 
     The parts put together are the text. A text without a word has no parts to translate, only white space.
     """
-    sentences = (sentence for line in text.splitlines(keepends=True) for sentence in segment(language, line))
+    sentences = (sentence for line in text.splitlines(keepends=True) for sentence in _sentences(line, language))
     return [stripped(piece) for sentence in sentences for piece in _fitting(sentence, fits, 0)]
+
+
+def _sentences(line: str, language: str) -> list[str]:
+    """Those of a line; one that seems to end with an ordinal goes on, since that is far more often meant."""
+    found: list[str] = []
+    for sentence in segment(language, line):
+        if found and language in DOTTED and ORDINAL.search(found[-1]):
+            found[-1] += sentence
+        else:
+            found.append(sentence)
+    return found
 
 
 def stripped(text: str) -> Part:

@@ -76,3 +76,16 @@ def test_other_numbers_are_the_same_on_both_sides():
     assert [len(minutes), len(end), len(year)] == [2, 2, 4]
     for pair in [("At 2:30.", "Um halb drei."), ("Yes.", "Ja."), ("3 and 3.", "Drei und 3.")]:
         assert not list(copies_of(pair, shares))
+
+
+def test_another_english_ordinal_has_its_own_ending():
+    pairs = [(f"The {n:02}th floor {n}.", f"Der {n:02}. Stock {n}.") for n in range(10, 100)]
+    endings = {"1": "st", "2": "nd", "3": "rd"}
+    seen = set()
+    for pair in pairs:
+        [(src, tgt)] = copies_of(pair, CopiesConfig(numbers=1.0))
+        n = re.search("[0-9]+", tgt)[0]
+        ending = "th" if n in ("11", "12", "13") else endings.get(n[-1], "th")
+        assert src.startswith(f"The {n}{ending} floor")
+        seen.add(ending)
+    assert seen == {"st", "nd", "rd", "th"}

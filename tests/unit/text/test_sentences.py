@@ -1,5 +1,6 @@
 """A long text comes apart into what fits, and nothing of it is lost."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,24 @@ def test_sentences_first_then_clauses_then_words():
 def test_no_sentence_is_longer_than_a_line():
     parts = split("A title\nOne two. Three\n\n- four\r\n- five", "en", lambda part: True)
     assert [part.text for part in parts] == ["A title", "One two.", "Three", "", "- four", "- five"]
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "expected"),
+    [
+        ("Das ist die 2. Auflage. Sie ist neu.", "de", ["Das ist die 2. Auflage.", "Sie ist neu."]),
+        ("Er wohnt im 3. Stock im 20. Jahrhundert.", "de", ["Er wohnt im 3. Stock im 20. Jahrhundert."]),
+        (
+            "Er kam 1990. Dann ging er. Es kostet 3.50. Gut.",
+            "de",
+            ["Er kam 1990.", "Dann ging er.", "Es kostet 3.50.", "Gut."],
+        ),
+        ("Ich bin 20.", "de", ["Ich bin 20."]),
+        ("I am 20. You are 30.", "en", ["I am 20.", "You are 30."]),
+    ],
+)
+def test_an_ordinal_ends_no_sentence(text, language, expected):
+    assert [part.text for part in split(text, language, lambda part: True)] == expected
 
 
 def test_addresses():
