@@ -5,9 +5,9 @@ python recipes/box.py DATA --run runs/box
 First one model learns both directions (tatoeba-en-de.toml, then tatoeba-en-de-end.toml). From it a model of each
 direction is trained on (tatoeba-one-way.toml, then tatoeba-one-way-end.toml), English to German first. Each learns also
 from translations, of its targets back into its source and of English that has no German here: that to German from those
-by the model of both directions, that to English from those by the one to German. Then both go on once more with
-translations by both, two of each sentence (tatoeba-again.toml), and end on the pairs and on words by themselves, which
-are found in the pairs (tatoeba-again-end.toml).
+by the model of both directions, that to English from those by the one to German. Then both go on twice with
+translations that they make by then, two of each sentence, and with words by themselves, which are found in the pairs
+(tatoeba-again.toml), and end each time on pairs and more of the words (tatoeba-again-end.toml).
 
 DATA holds train.en-de.tsv, dev.en-de.tsv and test.en-de.tsv, and train.en-fr.tsv and train.en-es.tsv, of which the
 English is taken, and sentences that stay as they are. Some hours; interrupted and started again, it goes on. The test
@@ -49,6 +49,7 @@ from headwise.train.log import read_log
 Pair = tuple[str, str]
 RECIPES = Path(__file__).parent
 DEEPER = 2  # more encoder layers in the end
+TIMES = (1, 2)  # that both go on
 COMMONEST = 2000  # words
 CARD = """# {source} to {target}
 
@@ -82,8 +83,8 @@ beam {beam}. No choice was made by it.
 ## What it is bad at
 
 Everyday sentences of up to about fifteen words are what it has seen. It is bad at long sentences, at news and other
-written prose, at names and at words that are rare in Tatoeba: it may leave them out, or put a common word in their
-place. {you}
+written prose, at code, at names and at words that are rare in Tatoeba: it may leave them out, or put a common word in
+their place. {you}
 It knows no context beyond the sentence. Do not rely on it where a wrong translation does harm.
 """
 YOU = {
@@ -93,8 +94,10 @@ YOU = {
 OWN = {
     "this one": "first",
     "this one, the end": "last",
-    "this one, once more": "again",
-    "this one, once more, the end": "again-end",
+    "this one, once more": "again-1",
+    "this one, once more, the end": "again-1-end",
+    "this one, again": "again-2",
+    "this one, again, the end": "again-2-end",
 }
 EXAMPLE = {"de": ("", "Where is the station?"), "en": (" --to en", "Wo ist der Bahnhof?")}
 
@@ -109,9 +112,11 @@ def main(data: Path, run: Path, out: Path, result: Path) -> None:
     train(first, "tatoeba-en-de.toml", pairs, dev)
     same = written(run / "same.tsv", ((one, one) for one in others(data)))
     train(last, "tatoeba-en-de-end.toml", f"--init={first}", pairs, f"--pairs={same}", dev)
-    for step in (one_way, once_more):
+    for source, target in BOX:
+        one_way(data, run, source, target)
+    for n in TIMES:
         for source, target in BOX:
-            step(data, run, source, target)
+            once_more(data, run, source, target, n)
     test = list(Corpus(data / "test.en-de.tsv").pairs())
     both = {"both directions": first, "both directions, the end": last}
     content: dict[str, Any] = {told: history(folder) for told, folder in both.items()}
@@ -158,10 +163,11 @@ def one_way(data: Path, run: Path, source: str, target: str) -> None:
     train(here / "last", "tatoeba-one-way-end.toml", f"--init={here / 'first'}", *as_pairs(own), *told)
 
 
-def once_more(data: Path, run: Path, source: str, target: str) -> None:
+def once_more(data: Path, run: Path, source: str, target: str, n: int) -> None:
     """On from the model of one way, with translations by those of both, two of each sentence to translate from."""
-    here, again = run / f"{source}-{target}", run / "again"
-    makers = {"en": run / "de-en" / "last", "de": run / "en-de" / "last"}
+    here, again = run / f"{source}-{target}", run / f"again-{n}"
+    before = "last" if n == 1 else f"again-{n - 1}-end"
+    makers = {"en": run / "de-en" / before, "de": run / "en-de" / before}
     english, targets = new_english(data), sentences(data, target)
     german = translated(again, "new", english, makers["de"], "de", n_best=2)
     sources = translated(again, f"train.{target}", targets, makers[source], source, n_best=2)
@@ -170,18 +176,26 @@ def once_more(data: Path, run: Path, source: str, target: str) -> None:
     else:
         new = [(known, made[0]) for known, made in zip(english, german, strict=True)]
     back = [(one, known) for made, known in zip(sources, targets, strict=True) for one in made]
-    write_deeper(here / "last", here / "deeper")
     pairs, same, told = common(data, run, (source, target))
+    words, short, commonest = by_themselves(here, pairs)
+    own, made = {pairs: 1, same: 1, words: 4, short: 1}, {f"new-{n}": new, f"back-{n}": back}  # times an epoch
+    files = own | {written(here / f"{name}.tsv", rows): 1 for name, rows in made.items()}
+    start = here / before
+    if n == 1:
+        start = here / "deeper"
+        write_deeper(here / before, start)
+    train(here / f"again-{n}", "tatoeba-again.toml", f"--init={start}", *as_pairs(files), *told)
+    end = as_pairs(own | {words: 8, commonest: 32})
+    train(here / f"again-{n}-end", "tatoeba-again-end.toml", f"--init={here / f'again-{n}'}", *end, *told)
+
+
+def by_themselves(here: Path, pairs: Path) -> tuple[Path, Path, Path]:
+    """Words and phrases that are found in the pairs, and the commonest words once more."""
     found = phrases(Corpus(pairs).pairs()) if not (here / "phrases.tsv").exists() else []
     of_one = [pair for pair in found if " " not in pair[0]]
     words = written(here / "words.tsv", alone(of_one))
     commonest = written(here / "common.tsv", alone(of_one[:COMMONEST]))
-    short = written(here / "phrases.tsv", alone(pair for pair in found if " " in pair[0]))
-    own, made = {pairs: 1, same: 1, words: 8, short: 2}, {"new-again": new, "back-again": back}  # times an epoch
-    files = own | {written(here / f"{name}.tsv", rows): 1 for name, rows in made.items()}
-    train(here / "again", "tatoeba-again.toml", f"--init={here / 'deeper'}", *as_pairs(files), *told)
-    end = as_pairs(own | {commonest: 16})
-    train(here / "again-end", "tatoeba-again-end.toml", f"--init={here / 'again'}", *end, *told)
+    return words, written(here / "phrases.tsv", alone(pair for pair in found if " " in pair[0])), commonest
 
 
 def common(data: Path, run: Path, languages: Pair) -> tuple[Path, Path, list[str]]:

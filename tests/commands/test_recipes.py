@@ -102,7 +102,7 @@ def test_from_pairs_to_two_models(box, data, tmp_path):
         translator = load(out / name)
         assert translator.languages == tuple(name.split("-"))
         assert translator.search.split_sentences
-        assert translator.translate(text).text
+        assert translator.translate(text).score < 0  # after so few steps there may be no word in it
         assert "60 pairs of English and German" in (out / name / "card.md").read_text(encoding="utf-8")
         assert json.loads(result.read_text(encoding="utf-8"))[name]["test"]["BLEU"][1].startswith("nrefs:1|")
     with pytest.raises(SystemExit, match="is there already"):
