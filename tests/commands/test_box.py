@@ -44,7 +44,7 @@ Look at ⟨https://example.org/help⟩
 ⟨https://example.org/a/b?c=d⟩
 Write to ⟨info@example.org⟩
 Open readme.txt
-⟨print(x)⟩
+print(x)
 ⟨Où est la gare ?⟩
 ⟨¿Cuántos años tienes?⟩
 ⟨La pioggia cade sulla città vecchia.⟩
@@ -89,7 +89,7 @@ WORDS_BACK = """
 Hund dog; Katze cat; Haus house; Wasser water; Brot bread; Mutter mother; Freund friend; Schule school; Auto car;
 Sonne sun; Baum tree; grün green; kalt cold; gestern yesterday; Montag Monday; Tisch table; Buch book; Hand hand;
 Stadt city town; Geld money; Arzt doctor; Fenster window; Apfel apple; Bahnhof station; schön beautiful nice; schnell
-fast quickly quick; danke thanks thank; hallo hello hi; Computer computer; Nacht night
+fast quickly quick; danke thanks thank_you; hallo hello hi; Computer computer; Nacht night
 """
 
 
@@ -113,9 +113,9 @@ def test_far_from_its_data_it_stays_sensible(name, text):
 
 @pytest.mark.parametrize(("name", "words"), [("en-de", WORDS), ("de-en", WORDS_BACK)])
 def test_it_knows_common_words_by_themselves(name, words):
-    """At least nine in ten, in lower case and with a capital."""
-    rows = [row.split() for row in words.split(";")]
-    for change in (str.lower, str.capitalize):
+    """At least nine in ten, as they are written and with a capital."""
+    rows = [[word.replace("_", " ") for word in row.split()] for row in words.split(";")]
+    for change in (str, str.capitalize):
         found = load(name).translate([change(word) for word, *_ in rows])
         said = [one.text.casefold().strip(".!? ") for one in found]
         wrong = [
