@@ -7,12 +7,13 @@ direction is trained on (tatoeba-one-way.toml, then tatoeba-one-way-end.toml), E
 from translations, of its targets back into its source and of English that has no German here: that to German from those
 by the model of both directions, that to English from those by the one to German. Then both go on twice with
 translations that they make by then, two of each sentence, and with words by themselves, which are found in the pairs
-(tatoeba-again.toml), and end each time on pairs and more of the words (tatoeba-again-end.toml).
+(tatoeba-again-1.toml, tatoeba-again-2.toml), and end each time on pairs and words (tatoeba-again-1-end.toml,
+tatoeba-again-2-end.toml); that to English has a little more of the words at last (tatoeba-again-2-words.toml).
 
 DATA holds train.en-de.tsv, dev.en-de.tsv and test.en-de.tsv, and train.en-fr.tsv and train.en-es.tsv, of which the
-English is taken, and sentences that stay as they are. Some hours; interrupted and started again, it goes on. The test
-set is translated once in each direction, by the very model that is written, computed in float32; then once more as
-`headwise translate` does it, for the time. Nothing that is there is overwritten.
+English is taken, and sentences that stay as they are. Half a day on two cores; interrupted and started again, it goes
+on. The test set is translated once in each direction, by the very model that is written, computed in float32; then once
+more as `headwise translate` does it, for the time. Nothing that is there is overwritten.
 """
 
 import argparse
@@ -49,8 +50,26 @@ from headwise.train.log import read_log
 Pair = tuple[str, str]
 RECIPES = Path(__file__).parent
 DEEPER = 2  # more encoder layers in the end
-TIMES = (1, 2)  # that both go on
 COMMONEST = 2000  # words
+# As the models in the box were made, which the clock ended: the minutes stand in the run files.
+UPDATES = {
+    "first": {"de": 9580, "en": 7265},
+    "again-1": {"de": 5912, "en": 5895},
+    "again-2": {"de": 10_995, "en": 10_968},
+}
+# Both go on twice: the runs of each time, and how often an epoch has what stands beside the pairs.
+TIMES: dict[int, dict[str, dict[str, int]]] = {
+    1: {
+        "again-1": {"words": 8, "phrases": 2, "new-1": 1, "back-1": 1},
+        "again-1-end": {"words": 8, "phrases": 2, "common": 16},
+    },
+    2: {
+        "again-2": {"words": 4, "phrases": 1, "new-2": 1, "back-2": 1},
+        "again-2-end": {"words": 4, "phrases": 1, "common": 8},
+        "again-2-words": {"words": 8, "phrases": 1, "common": 100},
+    },
+}
+ALONE = {"again-2-words": "en"}  # of this target alone
 CARD = """# {source} to {target}
 
 A model that comes with headwise: a Transformer of {layers} layers, d_model {d_model}, {vocabulary:,} pieces,
@@ -98,6 +117,7 @@ OWN = {
     "this one, once more, the end": "again-1-end",
     "this one, again": "again-2",
     "this one, again, the end": "again-2-end",
+    "this one, words once more": "again-2-words",
 }
 EXAMPLE = {"de": ("", "Where is the station?"), "en": (" --to en", "Wo ist der Bahnhof?")}
 
@@ -122,7 +142,7 @@ def main(data: Path, run: Path, out: Path, result: Path) -> None:
     content: dict[str, Any] = {told: history(folder) for told, folder in both.items()}
     for pair in BOX:
         name = "-".join(pair)
-        own = {told: run / name / folder for told, folder in OWN.items()}
+        own = {told: run / name / folder for told, folder in OWN.items() if (run / name / folder).is_dir()}
         turned = [one[::-1] for one in test] if pair[0] == "de" else test
         content[name] = put(out / name, both | own, turned, pair)
         content[name] |= {told: history(folder) for told, folder in own.items()}
@@ -159,15 +179,15 @@ def one_way(data: Path, run: Path, source: str, target: str) -> None:
     pairs, same, told = common(data, run, (source, target))
     own = {pairs: 1, same: 1}
     files = own | {written(here / f"{name}.tsv", rows): 1 for name, rows in made.items()}
-    train(here / "first", "tatoeba-one-way.toml", f"--init={here / 'start'}", *as_pairs(files), *told)
+    steps = f"--set=train.max_steps={UPDATES['first'][target]}"
+    train(here / "first", "tatoeba-one-way.toml", f"--init={here / 'start'}", steps, *as_pairs(files), *told)
     train(here / "last", "tatoeba-one-way-end.toml", f"--init={here / 'first'}", *as_pairs(own), *told)
 
 
 def once_more(data: Path, run: Path, source: str, target: str, n: int) -> None:
     """On from the model of one way, with translations by those of both, two of each sentence to translate from."""
     here, again = run / f"{source}-{target}", run / f"again-{n}"
-    before = "last" if n == 1 else f"again-{n - 1}-end"
-    makers = {"en": run / "de-en" / before, "de": run / "en-de" / before}
+    makers = {language: stored(run, pair, n) for pair, language in zip(BOX, ("de", "en"), strict=True)}
     english, targets = new_english(data), sentences(data, target)
     german = translated(again, "new", english, makers["de"], "de", n_best=2)
     sources = translated(again, f"train.{target}", targets, makers[source], source, n_best=2)
@@ -177,25 +197,39 @@ def once_more(data: Path, run: Path, source: str, target: str, n: int) -> None:
         new = [(known, made[0]) for known, made in zip(english, german, strict=True)]
     back = [(one, known) for made, known in zip(sources, targets, strict=True) for one in made]
     pairs, same, told = common(data, run, (source, target))
-    words, short, commonest = by_themselves(here, pairs)
-    own, made = {pairs: 1, same: 1, words: 4, short: 1}, {f"new-{n}": new, f"back-{n}": back}  # times an epoch
-    files = own | {written(here / f"{name}.tsv", rows): 1 for name, rows in made.items()}
-    start = here / before
+    beside = by_themselves(here, pairs)
+    beside |= {name: written(here / f"{name}.tsv", rows) for name, rows in {f"new-{n}": new, f"back-{n}": back}.items()}
+    start = makers[target]
     if n == 1:
         start = here / "deeper"
-        write_deeper(here / before, start)
-    train(here / f"again-{n}", "tatoeba-again.toml", f"--init={start}", *as_pairs(files), *told)
-    end = as_pairs(own | {words: 8, commonest: 32})
-    train(here / f"again-{n}-end", "tatoeba-again-end.toml", f"--init={here / f'again-{n}'}", *end, *told)
+        write_deeper(makers[target], start)
+    for name in runs(n, target):
+        files = {pairs: 1, same: 1} | {beside[of]: times for of, times in TIMES[n][name].items()}
+        steps = [f"--set=train.max_steps={UPDATES[name][target]}"] if name in UPDATES else []
+        train(here / name, f"tatoeba-{name}.toml", f"--init={start}", *steps, *as_pairs(files), *told)
+        start = here / name
 
 
-def by_themselves(here: Path, pairs: Path) -> tuple[Path, Path, Path]:
+def runs(n: int, target: str) -> list[str]:
+    """What is run the n-th time that both go on."""
+    return [name for name in TIMES[n] if ALONE.get(name, target) == target]
+
+
+def stored(run: Path, languages: Pair, n: int) -> Path:
+    """The model of one way before both go on for the n-th time, in the form that the box has."""
+    here = run / "-".join(languages)
+    last, folder = "last" if n == 1 else runs(n - 1, languages[1])[-1], here / f"stored-{n}"
+    if not folder.is_dir():
+        replace(Bundle.read(find_model(here / last)), stored="int8").write(folder)
+    return folder
+
+
+def by_themselves(here: Path, pairs: Path) -> dict[str, Path]:
     """Words and phrases that are found in the pairs, and the commonest words once more."""
     found = phrases(Corpus(pairs).pairs()) if not (here / "phrases.tsv").exists() else []
     of_one = [pair for pair in found if " " not in pair[0]]
-    words = written(here / "words.tsv", alone(of_one))
-    commonest = written(here / "common.tsv", alone(of_one[:COMMONEST]))
-    return words, written(here / "phrases.tsv", alone(pair for pair in found if " " in pair[0])), commonest
+    rows = {"words": of_one, "common": of_one[:COMMONEST], "phrases": [pair for pair in found if " " in pair[0]]}
+    return {name: written(here / f"{name}.tsv", alone(of)) for name, of in rows.items()}
 
 
 def common(data: Path, run: Path, languages: Pair) -> tuple[Path, Path, list[str]]:

@@ -51,6 +51,8 @@ def box(tmp_path, monkeypatch):
             text = re.sub(rf"(?m)^{name} = [\d_]+", f"{name} = {value}", text)
         (small / recipe.name).write_text(text, encoding="utf-8")
     monkeypatch.setattr(module, "RECIPES", small)
+    few = {name: dict.fromkeys(of, SMALL["max_steps"]) for name, of in module.UPDATES.items()}
+    monkeypatch.setattr(module, "UPDATES", few)
 
     def run(command, check):
         assert check
