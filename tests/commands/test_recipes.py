@@ -4,14 +4,15 @@ import importlib.util
 import itertools
 import json
 import re
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from headwise import load
+from headwise import Bundle, load
 from headwise.cli.main import main
-from headwise.home import box_model
+from headwise.home import BOX, box_model
 
 pytest.importorskip("torch")
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -38,11 +39,16 @@ WHAT = {"the house": "das Haus", "a book": "ein Buch", "two apples": "zwei Äpfe
 
 
 @pytest.fixture
-def box(tmp_path, monkeypatch):
-    """The script, with recipes that take seconds, and its commands run in this process."""
+def script():
     spec = importlib.util.spec_from_file_location("box", RECIPES / "box.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def box(script, tmp_path, monkeypatch):
+    """The script, with recipes that take seconds, and its commands run in this process."""
     small = tmp_path / "recipes"
     small.mkdir()
     for recipe in RECIPES.glob("*.toml"):
@@ -50,16 +56,16 @@ def box(tmp_path, monkeypatch):
         for name, value in SMALL.items():
             text = re.sub(rf"(?m)^{name} = [\d_]+", f"{name} = {value}", text)
         (small / recipe.name).write_text(text, encoding="utf-8")
-    monkeypatch.setattr(module, "RECIPES", small)
-    few = {name: dict.fromkeys(of, SMALL["max_steps"]) for name, of in module.UPDATES.items()}
-    monkeypatch.setattr(module, "UPDATES", few)
+    monkeypatch.setattr(script, "RECIPES", small)
+    few = {name: dict.fromkeys(of, SMALL["max_steps"]) for name, of in script.UPDATES.items()}
+    monkeypatch.setattr(script, "UPDATES", few)
 
     def run(command, check):
         assert check
         assert main([str(word) for word in command[3:]]) == 0, command
 
-    monkeypatch.setattr(module, "subprocess", SimpleNamespace(run=run))
-    return module
+    monkeypatch.setattr(script, "subprocess", SimpleNamespace(run=run))
+    return script
 
 
 @pytest.fixture
@@ -76,6 +82,26 @@ def data(tmp_path):
     for name, rows in files.items():
         (folder / f"{name}.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows), encoding="utf-8")
     return folder
+
+
+def test_the_box_was_made_as_the_recipe_says(script):
+    filed = json.loads((RECIPES.parent / "benchmarks" / "results" / "box.json").read_text(encoding="utf-8"))
+    for languages in BOX:
+        of = filed["-".join(languages)]
+        last = script.runs(2, languages[1])[-1]
+        beside = {f"{name}.tsv": times for name, times in script.TIMES[2][last].items()}
+        said = Bundle.read(box_model(*languages)).config.data.train
+        assert {corpus.pairs: corpus.weight for corpus in said} == {"train.tsv": 1, "same.tsv": 1} | beside
+        runs = {told: name for told, name in script.OWN.items() if script.ALONE.get(name, languages[1]) == languages[1]}
+        made = {told: of[told]["dev, all, at each limit"][-1]["step"] for told in of if told.startswith("this one")}
+        assert {*runs} == {*made}
+        for told, name in runs.items():
+            assert made[told] == script.UPDATES.get(name, {}).get(languages[1], max_steps(RECIPES, name))
+
+
+def max_steps(folder, name):
+    name = {"first": "one-way", "last": "one-way-end"}.get(name, name)
+    return tomllib.loads((folder / f"tatoeba-{name}.toml").read_text(encoding="utf-8"))["train"]["max_steps"]
 
 
 def test_words_and_phrases_that_stand_for_each_other(box, data):

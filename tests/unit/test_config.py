@@ -1,6 +1,7 @@
 """Settings: what is said of every wrong one, precedence, presets."""
 
 import contextlib
+import itertools
 import re
 import time
 import tomllib
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from headwise.bundle import Bundle
 from headwise.config import (
     ModelConfig,
     RunConfig,
@@ -22,6 +24,7 @@ from headwise.config import (
     read_preset,
 )
 from headwise.errors import ConfigError
+from headwise.home import box_model
 
 PRESETS = ["base", "big", "small", "tiny"]
 SIZES = {"vocab_size": 31, "d_model": 14, "d_ff": 19, "n_heads": 7, "n_encoder_layers": 2, "n_decoder_layers": 1}
@@ -284,15 +287,21 @@ def test_presets_are_commented_toml():
         assert tomllib.loads(text)
 
 
-def test_recipes_load():
+def test_recipes_say_what_the_box_says_of_its_training():
     folder = Path(__file__).parents[2] / "recipes"
-    first, *others = [
-        folder / f"tatoeba-{name}.toml" for part in ("en-de", "one-way", "again") for name in (part, f"{part}-end")
-    ]
-    assert {first, *others} == {*folder.glob("*.toml")}
-    config = load_config(file=first)
-    assert config.data.both_ways
-    assert config.model.vocab_size == 8000
-    for file in others:
-        config = load_config(file=file, base=config.model_dump(exclude={"data": {"train", "dev"}}))
-    assert (config.data.batch_tokens, config.train.schedule) == (2048, "linear")
+    names = ["en-de", "en-de-end", "one-way", "one-way-end", "again-1", "again-1-end", "again-2", "again-2-end"]
+    files = {name: folder / f"tatoeba-{name}.toml" for name in [*names, "again-2-words"]}
+    assert {*files.values()} == {*folder.glob("*.toml")}
+    loaded = {"en-de": load_config(file=files["en-de"])}
+    for before, name in itertools.pairwise(files):
+        base = loaded[before].model_dump(exclude={"data": {"train", "dev"}})
+        loaded[name] = load_config(file=files[name], base=base)
+    assert loaded["en-de"].data.both_ways
+    assert loaded["en-de"].model.vocab_size == 8000
+    for languages, last in ((("en", "de"), "again-2-end"), (("de", "en"), "again-2-words")):
+        said, ours = Bundle.read(box_model(*languages)).config, loaded[last]
+        once = {"init": None, "max_minutes": None}  # where it was run
+        assert said.train.model_copy(update=once) == ours.train.model_copy(update=once)
+        assert (said.data.copies, said.data.batch_tokens) == (ours.data.copies, ours.data.batch_tokens)
+        assert said.model.dropout == ours.model.dropout
+        assert said.search == ours.search
