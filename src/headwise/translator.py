@@ -75,7 +75,7 @@ class Translator:
 
         One without a word in it, or in a writing system of which the model has learned no letter, comes back as it is.
 
-        n_best       how many alternatives are wanted, the best one included; at most the width of the beam
+        n_best       how many are wanted that differ, the best one included; at most the width of the beam
         details      also give pieces with their log probabilities, and which word comes from which, of alternatives too
         to           the target language, by code or English name; else the one that the model was made for
         source_lang  the source language, by which a long text is split into sentences
@@ -171,10 +171,10 @@ class Translator:
 
         def told(i: int, hypotheses: list[Hypothesis]) -> list[Candidate]:
             every[i] = hypotheses
-            return [self._told(texts[i], h) for h in hypotheses[:n_best]]
+            return self._told(texts[i], hypotheses, n_best)
 
         def others(looping: list[int]) -> list[list[Candidate]]:
-            return [[self._told(texts[i], h) for h in every[i]] for i in looping]
+            return [self._told(texts[i], every[i], len(every[i])) for i in looping]
 
         def again(looping: list[int]) -> list[Candidate]:
             careful = self.search.model_copy(update={"beam_size": 1, "no_repeat": NO_REPEAT, "temperature": 0.0})
@@ -212,11 +212,16 @@ class Translator:
                 raise InputError(f"the prefix {text[:40]!r} is as long as the whole output may be; say less")
         return found
 
-    def _told(self, source: str, h: Hypothesis) -> Candidate:
-        text = self.tokenizer.decode(h.ids)  # text/    ids -> str
-        return Candidate(
-            Translation(source, text, h.score, h.log_prob, complete=h.complete), h.ids, loops(text, source)
-        )
+    def _told(self, source: str, hypotheses: list[Hypothesis], n_best: int) -> list[Candidate]:
+        """So many of them that differ in their text, which other pieces may make too."""
+        distinct: dict[str, Candidate] = {}
+        for h in hypotheses:
+            if len(distinct) == n_best:
+                break
+            text = self.tokenizer.decode(h.ids)  # text/    ids -> str
+            told = Translation(source, text, h.score, h.log_prob, complete=h.complete)
+            distinct.setdefault(text, Candidate(told, h.ids, loops(text, source)))
+        return [*distinct.values()]
 
     def _detailed(
         self, found: list[Translation], sources: list[list[int]], ids: list[tuple[int, ...]]

@@ -139,6 +139,13 @@ def test_each_sentence_of_a_text_is_translated_by_itself(name, sentences):
     assert together.n_parts == len(sentences)
 
 
+def test_alternatives_differ():
+    """Though a beam may hold the same text in other pieces, as of each of these."""
+    for text in ("The dog sleeps.", "I have a cat."):
+        found = load("en-de").translate(text, n_best=4)
+        assert len({found.text, *(other.text for other in found.alternatives)}) == 1 + len(found.alternatives) > 1
+
+
 def test_both_are_small_and_say_whose_sentences_they_learned_from():
     assert sum(path.stat().st_size for path in box().rglob("*")) < 25 * 2**20
     for source_lang, to in BOX:
