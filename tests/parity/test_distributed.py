@@ -100,3 +100,11 @@ def test_a_wrong_setting_ends_all_of_them(command, tmp_path, changes):
     done = run(torchrun(*command(tmp_path / "run", *changes)))
     assert done.returncode != 0
     assert "setting 'data.batch_tokens' is 0 from --set; it must be at least 1" in done.stderr
+
+
+def test_what_the_first_process_refuses_is_no_internal_error_of_the_others(command, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    done = run(torchrun(*command(tmp_path)))
+    assert done.returncode != 0
+    assert f"error: {tmp_path} holds 'notes.txt' and is no run folder" in done.stderr
+    assert "internal error" not in done.stderr

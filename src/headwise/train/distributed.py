@@ -9,6 +9,8 @@ from datetime import timedelta
 import torch
 from torch import distributed
 
+from headwise.errors import TrainingError
+
 PATIENCE = timedelta(hours=3)  # others wait so long while the first one prepares or validates
 
 
@@ -33,7 +35,7 @@ class Team:
         if self.size == 1:
             return list(values)
         total = torch.tensor(values, dtype=torch.float64, device=self.device)
-        distributed.all_reduce(total)
+        _reduce(total, distributed.ReduceOp.SUM)
         return total.tolist()
 
     def largest(self, value: int) -> int:
@@ -41,11 +43,19 @@ class Team:
         if self.size == 1:
             return value
         most = torch.tensor(value, device=self.device)
-        distributed.all_reduce(most, distributed.ReduceOp.MAX)
+        _reduce(most, distributed.ReduceOp.MAX)
         return int(most)
 
 
 ALONE = Team()
+
+
+def _reduce(values: torch.Tensor, operation: distributed.ReduceOp.RedOpType) -> None:
+    """Over all processes, in place."""
+    try:
+        distributed.all_reduce(values, operation)
+    except RuntimeError as error:  # a connection was closed
+        raise TrainingError("another process of this run has ended; what it says is the cause") from error
 
 
 @contextmanager
