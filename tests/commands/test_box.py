@@ -140,7 +140,7 @@ def test_each_sentence_of_a_text_is_translated_by_itself(name, sentences):
 
 
 def test_alternatives_differ():
-    """Though a beam may hold the same text in other pieces, as of each of these."""
+    """Though a beam may hold the same text in other pieces, as it did of the first of these."""
     for text in ("The dog sleeps.", "I have a cat."):
         found = load("en-de").translate(text, n_best=4)
         assert len({found.text, *(other.text for other in found.alternatives)}) == 1 + len(found.alternatives) > 1
